@@ -43,30 +43,21 @@ def collective_rows(
     return tuple(sorted(rows, key=lambda r: (-r.weight[0], -r.weight[1])))
 
 
-def with_constraints(rows: tuple[CollectiveRow, ...], program: Module) -> tuple[CollectiveRow, ...]:
+def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[CollectiveRow, ...]:
     """The rows, each gather with the constraint of `program`, the module before optimizations, by which every
     device has the whole dimension: XLA gathers the array, or one below it of the same elements."""
-    asked = dict[tuple[str | None, int, int], str]()
-    has_gathers = any(r.collective.exchange.kind == "all-gather" for r in rows)
-    for x in program.instructions() if has_gathers else ():
-        line = source_text(program.called_from(x) or program.source_of(x))
-        if custom_call_target(x) != "Sharding" or not line:
-            continue
-        for spec in shardings_of(x, "sharding")[:1]:
-            axes = [repr(a[0] if len(a) == 1 else a) if a else "None" for a in spec]
-            whole = [(d, x.shape.dimensions[d]) for d, a in enumerate(spec) if not a]
-            keys = ((o.op_name, *w) for o in origins(x.operand) if o.op_name for w in whole)
-            asked |= dict.fromkeys(keys, f"{line} asks for P({', '.join(axes)})")
-    return tuple(replace(r, constraint=asked.get(_gathered(r.collective), "")) for r in rows)
-
-
-def _gathered(c: Collective) -> tuple[str | None, int, int]:
-    """The `op_name` of a gather, its dimension, and the length of that; zeros for any other collective."""
-    x = c.instruction
-    *_, (_, result) = x.shape.leaves()
-    for d in numbers_of(x, "dimensions") if c.exchange.kind == "all-gather" else ():
-        return x.op_name, d, result.dimensions[d]
-    return None, 0, 0
+    asked = dict[tuple[str | int | None, ...], str]()
+    for x in program.instructions():
+        for spec in shardings_of(x, "sharding")[:1] if custom_call_target(x) == "Sharding" else ():
+            line = source_text(program.called_from(x) or program.source_of(x))
+            axes = ", ".join(repr(a[0] if len(a) == 1 else a) if a else "None" for a in spec)
+            keys = ((o.op_name, d) for o in origins(x.operand) for d, a in enumerate(spec) if not a)
+            asked |= dict.fromkeys(keys, f"{line} asks for P({axes})" if line else "")
+    gathers = ((r, r.collective.instruction, r.collective.exchange.kind == "all-gather") for r in rows)
+    keyed = (
+        (r, (x.op_name, *numbers_of(x, "dimensions")) if is_gather else ()) for r, x, is_gather in gathers
+    )
+    return tuple(replace(r, constraint=asked.get(key, "")) for r, key in keyed)
 
 
 def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:

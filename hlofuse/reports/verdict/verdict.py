@@ -114,7 +114,7 @@ def verdict(
     found = _as_it_runs(
         account, config.build.backend, config.release, config.device, facts.final_place, facts.account_before
     )
-    trials = [s.trial for s in suggestions] + [r.trial for r in relaxed]
+    trials, rows = [s.trial for s in suggestions] + [r.trial for r in relaxed], found.collectives
     loops = [x for x in loops_of(observed.replay.before.computations) if trip_count(x) is None]
     notes = [*compile_time_notes(program or observed.replay.before)] if about_all else []
     if about_all and not notes and config.build.backend == "cpu":
@@ -139,7 +139,7 @@ def verdict(
         compile_time=tuple(notes),
         skipped=budget.skipped,
         has_unoptimized=program is not None,
-        collectives=with_constraints(found.collectives, program) if program else found.collectives,
+        collectives=with_constraints(rows, program) if program and rows else rows,
         counts_to_an_argument=bool(loops) and all(map(counts_to_an_argument, loops)),
         awaited_elements=max(map(awaited_elements, loops), default=0),
     )
