@@ -48,16 +48,28 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
     device has the whole dimension: XLA gathers the array, or one below it of the same elements."""
     asked = dict[tuple[str | int | None, ...], str]()
     for x in program.instructions():
-        for spec in shardings_of(x, "sharding")[:1] if custom_call_target(x) == "Sharding" else ():
-            line = source_text(program.called_from(x) or program.source_of(x))
-            axes = ", ".join(repr(a[0] if len(a) == 1 else a) if a else "None" for a in spec)
-            keys = ((o.op_name, d) for o in origins(x.operand) for d, a in enumerate(spec) if not a)
-            asked |= dict.fromkeys(keys, f"{line} asks for P({axes})" if line else "")
-    gathers = ((r, r.collective.instruction, r.collective.exchange.kind == "all-gather") for r in rows)
-    keyed = (
-        (r, (x.op_name, *numbers_of(x, "dimensions")) if is_gather else ()) for r, x, is_gather in gathers
-    )
-    return tuple(replace(r, constraint=asked.get(key, "")) for r, key in keyed)
+        if custom_call_target(x) != "Sharding":
+            continue
+        line = source_text(program.called_from(x) or program.source_of(x))
+        for spec in shardings_of(x, "sharding")[:1]:
+            whole = [d for d, axes in enumerate(spec) if line and not axes]
+            for o in origins(x.operand):
+                for d in whole:
+                    asked[o.op_name, d] = f"{line} asks for {_spec_text(spec)}"
+    found = []
+    for r in rows:
+        x = r.collective.instruction
+        key = (x.op_name, *numbers_of(x, "dimensions"))
+        if r.collective.exchange.kind == "all-gather":
+            r = replace(r, constraint=asked.get(key, ""))
+        found.append(r)
+    return tuple(found)
+
+
+def _spec_text(spec: Iterable[tuple[str, ...]]) -> str:
+    """`P(None, 'x')`, as `jax.P` shows it."""
+    names = ["None" if not axes else repr(axes[0] if len(axes) == 1 else axes) for axes in spec]
+    return f"P({', '.join(names)})"
 
 
 def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
