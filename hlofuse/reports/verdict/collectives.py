@@ -23,10 +23,9 @@ _SUMS = values("all-reduce reduce-scatter")
 class CollectiveRow(Record):
     place: Place
     near: str
-    """Without a line of its own: `for a.py:3`, its reader, or `from a.py:3`, its operand's; "" if unknown."""
+    """`a.py:3 asks for P(None, 'x')`, its sharding constraint. Else, without a line of its own, `for a.py:3`,
+    its reader, or `from a.py:3`, its operand's; "" if unknown."""
     collective: Collective
-    constraint: str = ""
-    """`a.py:3 asks for P(None, 'x')`: the program's own sharding constraint on what is gathered."""
 
     @property
     def weight(self) -> tuple[float, int]:
@@ -52,7 +51,7 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
             continue
         line = source_text(program.called_from(x) or program.source_of(x))
         for spec in shardings_of(x, "sharding")[:1]:
-            whole = [d for d, axes in enumerate(spec) if line and not axes]
+            whole = [d for d, axes in enumerate(spec) if not axes and line]
             for o in origins(x.operand):
                 for d in whole:
                     asked[o.op_name, d] = f"{line} asks for {_spec_text(spec)}"
@@ -61,7 +60,7 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
         x = r.collective.instruction
         key = (x.op_name, *numbers_of(x, "dimensions"))
         if r.collective.exchange.kind == "all-gather":
-            r = replace(r, constraint=asked.get(key, ""))
+            r = replace(r, near=asked.get(key, r.near))
         found.append(r)
     return tuple(found)
 
@@ -163,7 +162,7 @@ def row_text(r: CollectiveRow, count: int = 1) -> str:
     devices = plural(e.participants, "device")
     if len(e.groups) > 1 and e.kind != "collective-permute":
         devices = f"{len(e.groups)} groups of {devices}"
-    line = r.constraint or r.near or r.place.line or r.place.shown
+    line = r.near or r.place.line or r.place.shown
     is_overlapped = c.overlap is not None and c.overlap.between
     overlap = _overlap(c) or ("exposed time not known" if is_overlapped else "overlap not known")
     if overlap == "partly exposed":
@@ -176,7 +175,7 @@ def collective_json(r: CollectiveRow) -> Json:
     c = r.collective
     names = [g.name for g in c.resharding.gathers] if c.resharding is not None else []
     return {
-        **fields(r, "name=place.label source=place.source constraint?"),
+        **fields(r, "name=place.label source=place.source near?"),
         **fields(c.exchange, "kind participants groups bytes_on_wire"),
         **fields(c, "runs time_us=us~"),
         "time_kind": time_kind(c.us, c.is_floor),
