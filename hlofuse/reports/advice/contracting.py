@@ -407,9 +407,10 @@ def reorder(x: Instruction) -> bool:
     fewer and B·C has at most a quarter of the elements of A·B."""
     for (value, labels), (c, own) in both_orders(labelled(x)):
         result = dims_of(x)
-        if any(u.opcode != "dot" for u in value.users):
+        totals = [u for u in value.users if is_total(u)]
+        count = len(value.users) - len(totals)
+        if any(u.opcode != "dot" and u not in totals for u in value.users):
             continue
-        count = len(value.users)
         scales = list[Instruction]()
         while True:
             below, scale = list(unscaled(value))[-1]
@@ -426,6 +427,8 @@ def reorder(x: Instruction) -> bool:
             if opened is not None:
                 (value, labels), (c, own), result = opened
         parts = _factors(x, value, labels)
+        if not parts:
+            parts, totals = _scaled_factors(x, value, labels)
         sizes = sizes_of((value, labels), *parts, (c, own))
 
         def work(*groups: Iterable[int], sizes: dict[int, int] = sizes) -> int:
@@ -436,6 +439,8 @@ def reorder(x: Instruction) -> bool:
             before = work(a[1], b[1]) / count + work(labels, own)
             after = work(b[1], own) + work(a[1], remaining)
             if 2 * after <= before or (after < before and 4 * work(remaining) <= work(labels)):
+                if not all(_sum_apart(total) for total in totals):
+                    break
                 inner = contracted(x, b, (c, own), remaining)
                 outer = contracted(x, a, inner, result)
                 new = over(x, outer, result, sizes)
@@ -447,6 +452,28 @@ def reorder(x: Instruction) -> bool:
                         reorder(product)
                 return True
     return False
+
+
+def _scaled_factors(
+    x: Instruction, value: Instruction, labels: list[int]
+) -> tuple[list[Labelled], list[Instruction]]:
+    """The factors of the matrix product that `value` scales by rows or columns, scaled, and the sums over the
+    product; none where something else reads it."""
+    scales = [(v, [labels[d] for d in own]) for v, own in multiplied(value)]
+    products = [s for s in scales if s[0].opcode == "dot"]
+    if len(products) != 1 or len(scales) < 2:
+        return [], []
+    product, own = products[0]
+    totals = [u for u in product.users if is_total(u)]
+    parts = _factors(x, product, own) if len(product.users) == len(totals) + 1 else []
+    is_scaled = all(_absorb(x, parts, s) for s in scales if s[0] is not product)
+    return (parts, totals) if is_scaled else ([], [])
+
+
+def _sum_apart(total: Instruction) -> bool:
+    """Sum the factors of the product that `total` reads; False where the product is needed."""
+    total.replace_operand(0, make.copy_of(total.operand, total.operand.operands))
+    return product_of_sums(total, "dot")
 
 
 def unscaled(x: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]:

@@ -250,7 +250,7 @@ def _small_first(x: Instruction) -> bool:
             terms.append(make.copy_of(x, operands))
         total = fold(x, value.opcode, terms)
         found = [reorder(t) or _as_slices(t) or _scale_each(t) for t in terms]
-        if any(found) and all(map(max, found, (not own for own in is_own))):
+        if any(found):
             return replace(x, total)
     return False
 

@@ -7,7 +7,7 @@ from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Record
+from hlofuse.ir import FLOATING_TYPES, Instruction, Record, WindowDimension
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, integer_of
 from hlofuse.passes.common.shapes import (
@@ -16,6 +16,7 @@ from hlofuse.passes.common.shapes import (
     others,
     ranges_of,
     slice_sizes_of,
+    window_of,
     with_dimensions,
     without,
 )
@@ -367,9 +368,14 @@ def _take_first(
     counts = [whole.shape.dimensions[d] for d in batch]
     indices = make.resized(x, places.indices, [*counts, rows])
 
+    windows = list[Labelled]()
+
     def last(value: Instruction, labels: list[int]) -> Labelled | None:
         if not {*batch} <= {*labels}:  # each place of the batch reads others
             return None
+        if rows == 1 and (row := _one_window(value, labels, along, places.indices)) is not None:
+            windows.append(row)
+            return row
         found = gather_rows(x, value, indices, labels.index(along), [labels.index(d) for d in batch])
         first = [*batch, along]
         return found, [*first, *(d for d in labels if d not in first)]
@@ -380,7 +386,7 @@ def _take_first(
     rows_of = {i for i, _ in view.done}
     computed = [i for i in rows_of if not rows_of.isdisjoint(i.operands)]
     is_other = has(computed, "all-gather") != is_gathered
-    is_costly = has(computed, "dot", "all-gather") or (computed and x.opcode == "gather")
+    is_costly = windows or has(computed, "dot", "all-gather") or (computed and x.opcode == "gather")
     if found is None or is_other or not is_costly:
         return False
     if has(computed, "all-gather", "all-reduce") and formula_values(places.indices) is None:
@@ -392,6 +398,23 @@ def _take_first(
     first = places.own + others(x.rank, places.own)
     new = make.resized(x, new, [x.shape.dimensions[d] for d in first])
     return replace(x, make.transpose(x, new, list(map(first.index, dims_of(x)))))
+
+
+def _one_window(x: Instruction, labels: list[int], along: int, number: Instruction) -> Labelled | None:
+    """The reduction of the one window whose constant number is read, as of a cumulative sum; else None."""
+    window, given, place = window_of(x), formula_values(number), labels.index(along)
+    if given is None or x.opcode != "reduce-window" or len(x.operands) > 2:
+        return None
+    w = window[place]
+    plain = WindowDimension(w.size, w.stride, w.padding_low, w.padding_high)
+    if [(d, o) for d, o in enumerate(window) if o != WindowDimension(1)] != [(place, plain)]:
+        return None
+    start = min(max(int(given.ravel()[0]), 0), x.shape.dimensions[place] - 1) * w.stride - w.padding_low
+    end = min(start + w.size, x.operand.shape.dimensions[place])
+    if max(start, 0) >= end:
+        return None
+    part = make.part(x, x.operand, max(start, 0), end, place)
+    return make.reduce(x, part, x.operands[1], [place], x.to_apply), [d for d in labels if d != along]
 
 
 def _map_table(x: Instruction) -> bool:
