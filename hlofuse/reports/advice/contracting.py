@@ -208,7 +208,7 @@ def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
 _FRESH = count(1000)  # labels of dimensions that no result has
 
 
-def _factors(
+def factors_of(
     x: Instruction,
     value: Instruction,
     labels: list[int],
@@ -316,7 +316,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     weighted = _weighted(value, inner, labels) if opcode == "dot" else []
     factors = weighted
     if not weighted and (value.opcode == "multiply" or not opcode):
-        factors = _factors(value, fold(value, "multiply", inner or [value]), labels)
+        factors = factors_of(value, fold(value, "multiply", inner or [value]), labels)
     if not factors or not is_covered(x, factors):
         return False
     remaining = [d for d in labels if d not in x.dimensions]
@@ -331,7 +331,7 @@ def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -
     dots = [t for t in terms if t.opcode == "dot"]
     if len(dots) != 1:
         return []
-    factors = _factors(value, dots[0], labels)
+    factors = factors_of(value, dots[0], labels)
     for term in terms:
         if term is not dots[0] and not _absorb(value, factors, spread_factor(term)):
             return []
@@ -426,7 +426,7 @@ def reorder(x: Instruction) -> bool:
             opened = _below_reshape(x, (value, labels), (c, own))
             if opened is not None:
                 (value, labels), (c, own), result = opened
-        parts = _factors(x, value, labels)
+        parts = factors_of(x, value, labels)
         if not parts:
             parts, totals = _scaled_factors(x, value, labels)
         sizes = sizes_of((value, labels), *parts, (c, own))
@@ -465,7 +465,7 @@ def _scaled_factors(
         return [], []
     product, own = products[0]
     totals = [u for u in product.users if is_total(u)]
-    parts = _factors(x, product, own) if len(product.users) == len(totals) + 1 else []
+    parts = factors_of(x, product, own) if len(product.users) == len(totals) + 1 else []
     is_scaled = all(_absorb(x, parts, s) for s in scales if s[0] is not product)
     return (parts, totals) if is_scaled else ([], [])
 
@@ -554,7 +554,7 @@ class View(Struct):
         if x.opcode == "transpose":
             return self.of(below[0], [labels[x.dimensions.index(d)] for d in range(len(labels))])
         if x.opcode == "dot":
-            first, second = (self.of(*side) for side in _factors(x, x, labels))
+            first, second = (self.of(*side) for side in factors_of(x, x, labels))
             return contracted(x, first, second, rest) if first and second else None
         if x.opcode == "reduce" and len(x.operands) == 2:
             return self._reduced(x, labels)

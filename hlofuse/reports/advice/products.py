@@ -26,6 +26,7 @@ from .contracting import (
     as_sum,
     contracted,
     cumulated,
+    factors_of,
     labelled,
     multiply_basis,
     multiply_unrepeated,
@@ -295,6 +296,18 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
         replace(x, over(x, found))
         _solve_later(given[0], solved)
         return True
+    return any(_solve_below(x, one, other) for one, other in both_orders(factors))
+
+
+def _solve_below(x: Instruction, one: Labelled, c: Labelled) -> bool:
+    """(B·A⁻¹)·C becomes B·(A⁻¹·C), where that solves for fewer columns."""
+    value, labels = one
+    parts = factors_of(x, value, labels) if value.opcode == "dot" and len(value.users) == 1 else []
+    for b, solved in both_orders(parts) if parts else ():
+        inner = contracted(x, solved, c, {*b[1], *dims_of(x)})
+        outer = contracted(x, b, inner, dims_of(x))
+        if inner[0].opcode == "dot" and _solve_later(inner[0], value):
+            return replace(x, over(x, outer))
     return False
 
 
