@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import count, islice, pairwise
+from itertools import chain, count, islice, pairwise
 from math import prod
 
 from msgspec import Struct
@@ -521,6 +521,7 @@ class View(Struct):
 
     sizes: dict[int, int]
     last: Last
+    brought: Container[int] = ()  # Labels that `last` may add, as those of a batch
     rows: dict[Shape, Instruction] = {}
     done: dict[tuple[Instruction, Dims], Labelled | None] = {}
 
@@ -533,12 +534,12 @@ class View(Struct):
         return self.done[key]
 
     def whole(self, x: Instruction, labels: list[int]) -> Labelled | None:
-        """The elements of `x`, with a dimension for each label."""
+        """The elements of `x`, with a dimension for each label, and for those that `last` brought."""
         found = self.of(x, labels)
-        order = [*dict.fromkeys(labels)]
         if found is None:
             return None
-        sizes = sizes_of((x, labels)) | self.sizes
+        order = [*dict.fromkeys([*labels, *found[1]])]
+        sizes = sizes_of((x, labels), found) | self.sizes
         return over(x, found, order, sizes), order
 
     def _computed(self, x: Instruction, labels: list[int]) -> Labelled | None:
@@ -555,7 +556,7 @@ class View(Struct):
             return self.of(below[0], [labels[x.dimensions.index(d)] for d in range(len(labels))])
         if x.opcode == "dot":
             first, second = (self.of(*side) for side in factors_of(x, x, labels))
-            return contracted(x, first, second, rest) if first and second else None
+            return contracted(x, first, second, {*rest, *self.brought}) if first and second else None
         if x.opcode == "reduce" and len(x.operands) == 2:
             return self._reduced(x, labels)
         if x.opcode == "reshape":
@@ -563,10 +564,14 @@ class View(Struct):
         gathered = [labels[d] for d in x.dimensions if x.opcode == "all-gather"]
         if x.opcode not in _EACH or any(d in self.sizes or labels.count(d) > 1 for d in gathered):
             return None
-        parts = [self.whole(o, labels if o.rank else []) for o in x.operands]
-        operands = [part[0] for part in parts if part is not None]
-        if len(operands) < len(parts):
+        found = [self.whole(o, labels if o.rank else []) for o in x.operands]
+        parts = [part for part in found if part is not None]
+        if len(parts) < len(found):
             return None
+        rest = [*dict.fromkeys([*rest, *chain.from_iterable(order for _, order in parts)])]
+        own |= sizes_of(*parts)
+        operands = [over(o, p, rest, own) if o.rank else p[0] for o, p in zip(x.operands, parts, strict=True)]
+        shape = with_dimensions(x.shape, [own[d] for d in rest])
         dims = {"dimensions": [rest.index(d) for d in gathered]} if gathered else {}
         return make.copy_of(x, operands, shape, **dims), rest
 
@@ -581,10 +586,10 @@ class View(Struct):
             x,
             value,
             x.operands[1],
-            [k for k, d in enumerate(order) if d not in labels],
+            [k for k, d in enumerate(order) if d in full and d not in labels],
             x.to_apply,
         )
-        return new, [d for d in order if d in labels]
+        return new, [d for d in order if d in labels or d not in full]
 
     def _reshaped(
         self,
@@ -600,7 +605,7 @@ class View(Struct):
         if any(joined.get(d, [d]) != [d] for d in self.sizes):
             return None
         found = self.of(*below)
-        if found is None:
+        if found is None or not {*found[1]} <= {*below[1]}:
             return None
         rest = [*dict.fromkeys(labels)]
         order = [p for d in {**dict.fromkeys(rest), **joined} for p in joined.get(d, ())]
@@ -635,7 +640,7 @@ def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
     moves = x.opcode == "pad" and x.attributes["padding"][row].low
     stays = not moves and x.operand.shape.dimensions[row] == sizes[row]
     parts = [view.whole(o, own if o.rank else []) for o in x.operands if stays]
-    if not parts or None in parts:
+    if not parts or any(part is None or not {*part[1]} <= {*own} for part in parts):
         return None
     sizes[row] = 1
     new = make.copy_of(x, [part[0] for part in parts if part], with_dimensions(x.shape, sizes))
@@ -647,9 +652,15 @@ def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
 
 
 def multiply_basis(x: Instruction) -> bool:
-    """A vector times a matrix that is computed from an identity matrix is computed from the vector."""
-    matrix, (vector, labels) = min(both_orders(labelled(x)), key=lambda pair: len(pair[1][1]))
-    if labels != [-1]:
+    """A vector times a matrix that is computed from an identity matrix is computed from the vector; also one
+    for each place of a batch."""
+    return any(_multiply_basis(x, *pair) for pair in both_orders(labelled(x)))
+
+
+def _multiply_basis(x: Instruction, matrix: Labelled, one: Labelled) -> bool:
+    vector, labels = one
+    batch = [d for d in labels if d >= 0]
+    if labels.count(-1) != 1 or len(batch) + 1 < len(labels) or not {*batch} <= {*matrix[1]}:
         return False
     given = list[Instruction]()
 
@@ -664,11 +675,13 @@ def multiply_basis(x: Instruction) -> bool:
         if -1 not in pair or len(dims) > 1:
             return None
         given.append(value)
-        row = make.resized(x, vector, [1, vector.element_count])
+        row = make.resized(x, vector, [1, *vector.shape.dimensions])
         own = [pair[1] if names[d] in pair else names[d] for d in dims]
-        return on_both(value, "multiply", (row, pair), (factor, own))
+        return on_both(
+            value, "multiply", (row, [-1, *(d if d in batch else pair[1] for d in labels)]), (factor, own)
+        )
 
-    view = View({-1: 1}, last)
+    view = View({-1: 1}, last, batch)
     found = view.of(*matrix)
     reading = {*reach(given, lambda i: i.users)}
     done = [(i, -1 in new[1]) for (i, _), new in view.done.items() if new and i not in given]

@@ -250,8 +250,9 @@ def _small_first(x: Instruction) -> bool:
             operands[side] = _alone(term) if own else term
             terms.append(make.copy_of(x, operands))
         total = fold(x, value.opcode, terms)
-        found = [reorder(t) or _as_slices(t) or _scale_each(t) for t in terms]
-        if any(found):
+        smaller = [reorder(t) for t in terms]
+        found = [done or _as_slices(t) or _scale_each(t) for t, done in zip(terms, smaller, strict=True)]
+        if any(smaller) or (any(found) and all(map(max, found, (not own for own in is_own)))):
             return replace(x, total)
     return False
 
