@@ -44,7 +44,7 @@ INDEXING = (
     Recipe("use-the-structure", "Slice, sum up or index: a formula writes this matrix"),
     Recipe("solve-small-by-cofactors", "Solve 2 or 3 equations by a formula, not by a factorization"),
     Recipe("solve-not-invert", "Solve for what the inverse multiplies: it has fewer columns"),
-    Recipe("solve-triangular", "Use solve_triangular or cho_solve: half of this matrix is 0"),
+    Recipe("solve-triangular", "Use solve_triangular, cho_solve or tridiagonal_solve: much of it is 0"),
     Recipe("svd-of-what-is-read", "Pass full_matrices=False or compute_uv=False: fewer vectors are read"),
     Recipe("jvp-not-jacobian", "Use jax.jvp or jax.vjp: a product with a Jacobian needs no Jacobian"),
     Recipe("window-by-dimension", "Take a window over each dimension in turn, not over all at once"),

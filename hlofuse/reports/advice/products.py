@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from math import prod
 from typing import NamedTuple, Self
 
@@ -16,9 +16,18 @@ from hlofuse.ir import FLOATING_TYPES, Instruction, Shape, computation_of, group
 from hlofuse.ir import replace as replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
-from hlofuse.passes.common.evaluation import CannotEvaluate, elements
+from hlofuse.passes.common.evaluation import MOVES, CannotEvaluate, elements
 from hlofuse.passes.common.literals import Elements, scalar_of
-from hlofuse.passes.common.shapes import array, labels_of, ranges_of, with_dimensions, without_ones
+from hlofuse.passes.common.shapes import (
+    array,
+    labels_of,
+    numbers_of,
+    ranges_of,
+    with_dimensions,
+    with_layout,
+    without_ones,
+)
+from hlofuse.passes.loop.parts import body_of, carried_unchanged
 from .contracting import (
     PRODUCTS,
     Labelled,
@@ -42,7 +51,7 @@ from .contracting import (
     unscaled,
     with_factors,
 )
-from .matching import MIN_BYTES, both_orders, has, is_masked, is_total, only_reader, origins, source
+from .matching import MIN_BYTES, both_orders, has, is_total, only_reader, origins, source
 from .reductions import sum_squares
 from .written import (
     MOST_EVALUATED,
@@ -389,22 +398,75 @@ def _solve_small(x: Instruction) -> bool:
     return replace(result, _solved(x, matrix, given, flipped=upper is not x))
 
 
-def _solve_triangular(x: Instruction) -> bool:
-    """Equations of which a mask leaves half are solved as they are, without a factorization."""
+def _solve_sparse(x: Instruction) -> bool:
+    """Equations of which half, or all but three diagonals, is 0 are solved without a factorization."""
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
-    masked, places = spread(matrix)
-    order = [d for d in places if d is not None]
-    mask = formula_values(masked.operand) if is_masked(masked) else None
-    if mask is None or len(order) != mask.ndim:
+    if matrix is x or matrix.element_count > MOST_EVALUATED:
         return False
-    remaining = mask.transpose(order)
+    n = matrix.shape.dimensions[-1]
+    remaining = _nonzero(matrix).reshape(-1, n, n).any(0)
     is_lower = not np.triu(remaining, 1).any()
-    if not is_lower and np.tril(remaining, -1).any():
+    if is_lower or not np.tril(remaining, -1).any():
+        name = "lower" if "lower" in upper.attributes else "backend_config"
+        text = upper.raw(name) or ""
+        text = text.replace("false", "true").replace("uplo = 85", "uplo = 76") if is_lower else text
+        return replace(result, make.copy_of(upper, [matrix, given], upper.shape, **{name: text}))
+    if n <= _FEW or np.triu(remaining, 2).any() or np.tril(remaining, -2).any():
         return False
-    name = "lower" if "lower" in upper.attributes else "backend_config"
-    text = upper.raw(name) or ""
-    text = text.replace("false", "true").replace("uplo = 85", "uplo = 76") if is_lower else text
-    return replace(result, make.copy_of(upper, [matrix, given], upper.shape, **{name: text}))
+    batch = matrix.shape.dimensions[:-2]
+    flat = make.resized(x, matrix, [*batch, n * n])
+    along = len(batch)
+    middle, above, below = (make.part(x, flat, k, n * n, along, n + 1) for k in (0, 1, n))
+    above = make.padded(x, make.part(x, above, 0, n - 1, along), 0, 1, along)
+    below = make.padded(x, below, 1, 0, along)
+    sides = (above, below) if upper is not x else (below, above)
+    operands = [sides[0], middle, sides[1], given]
+    factorized = next(u for u in matrix.users if "getrf" in str(u.raw("custom_call_target")))
+    target = str(factorized.raw("custom_call_target")).replace("getrf", "gtsv")
+    is_lapack = "lapack" in target
+    order = (along, along + 1, *reversed(range(along)))
+    columns = with_layout(given.element_type, given.shape.dimensions, order)
+    lines = [o.shape for o in operands[:3]]
+    attributes = {
+        "custom_call_target": target if is_lapack else '"cusparse_gtsv2_ffi"',
+        "operand_layout_constraints": f"{{{', '.join(map(str, [*lines, columns]))}}}",
+        "api_version": "API_VERSION_TYPED_FFI",
+    }
+    shape = Shape.tuple_of([*lines, columns, array("s32", batch)]) if is_lapack else columns
+    new = make.add(x, "custom-call", shape, operands, copied_attributes=attributes)
+    return replace(result, make.get_tuple_element(x, new, 3) if is_lapack else new)
+
+
+_MOVES = {*MOVES} - {"bitcast-convert", "dynamic-slice", "dynamic-update-slice"}
+
+
+def _nonzero(x: Instruction, depth: int = 0) -> Elements:
+    """False at each place where a formula, a mask, a scatter or a sum of such values writes 0."""
+    with suppress(CannotEvaluate):
+        return elements(x, {}, MOST_EVALUATED) != 0
+    loop = x.called_by("while") if x.opcode == "get-tuple-element" else None
+    if loop is not None and x in carried_unchanged(body_of(loop)) and loop.operand.opcode == "tuple":
+        return _nonzero(loop.operand.operands[x.tuple_index], depth)
+    parts = [_nonzero(o, depth + 1) for o in x.operands] if depth < 4 * _FEW else []
+    if parts and x.opcode in ("add", "subtract", "negate", "convert", "copy"):
+        return reduce(np.logical_or, parts)
+    if parts and x.opcode == "multiply":
+        return reduce(np.logical_and, parts)
+    if parts and x.opcode in _MOVES:
+        return MOVES[x.opcode](x, *parts) != 0
+    if parts and x.opcode == "select":
+        with suppress(CannotEvaluate):
+            return np.where(elements(x.operand, {}, MOST_EVALUATED), *parts[1:])
+        return parts[1] | parts[2]
+    indices = formula_values(x.operands[1]) if parts and x.opcode == "scatter" else None
+    is_each = indices is not None and numbers_of(x, "scatter_dims_to_operand_dims") == tuple(dims_of(x))
+    if indices is None or not is_each or indices.shape != (*x.operands[2].shape.dimensions, x.rank):
+        return np.ones(x.shape.dimensions, bool)
+    places = indices.reshape(-1, x.rank)
+    inside = ((places >= 0) & (places < x.shape.dimensions)).all(1)
+    found = parts[0].copy()
+    found[tuple(places[inside].T)] = True
+    return found
 
 
 def _vectors_read(x: Instruction) -> bool:
@@ -850,7 +912,7 @@ RESTATED = {
     "jvp-not-jacobian": Rewriting("dot", multiply_basis),
     "scale-not-diagonal": Rewriting("dot", _scale_each),
     "solve-small-by-cofactors": Rewriting("custom-call triangular-solve", _solve_small),
-    "solve-triangular": Rewriting("custom-call triangular-solve", _solve_triangular),
+    "solve-triangular": Rewriting("custom-call triangular-solve", _solve_sparse),
     "svd-of-what-is-read": Rewriting("custom-call", _vectors_read, "cpu"),
     "multiply-not-sum": Rewriting("reduce", partial(product_of_sums, opcode="multiply")),
     "sum-before-the-product": Rewriting("reduce", partial(product_of_sums, opcode="dot")),
