@@ -411,17 +411,8 @@ def reorder(x: Instruction) -> bool:
         count = len(value.users) - len(totals)
         if any(u.opcode != "dot" and u not in totals for u in value.users):
             continue
-        scales = list[Instruction]()
-        while True:
-            below, scale = list(unscaled(value))[-1]
-            if scale is not None:
-                scales.append(scale)
-            elif value.opcode == "transpose" and len(value.operand.users) == 1:
-                below = value.operand
-                labels = [labels[value.dimensions.index(d)] for d in range(len(labels))]
-            else:
-                break
-            value = below
+        if value.opcode == "transpose" and value.operand.opcode == "reshape":
+            value, labels = value.operand, [labels[value.dimensions.index(d)] for d in range(len(labels))]
         if value.opcode == "reshape" and value.operand.opcode == "multiply":
             opened = _below_reshape(x, (value, labels), (c, own))
             if opened is not None:
@@ -443,10 +434,7 @@ def reorder(x: Instruction) -> bool:
                     break
                 inner = contracted(x, b, (c, own), remaining)
                 outer = contracted(x, a, inner, result)
-                new = over(x, outer, result, sizes)
-                for scale in scales:
-                    new = make.binary(x, "multiply", new, over(x, (scale, []), result, sizes))
-                replace(x, new)
+                replace(x, over(x, outer, result, sizes))
                 for product, _ in (inner, outer):
                     if product.opcode == "dot":
                         reorder(product)

@@ -414,26 +414,23 @@ def _solve_sparse(x: Instruction) -> bool:
     if n <= _FEW or np.triu(remaining, 2).any() or np.tril(remaining, -2).any():
         return False
     batch = matrix.shape.dimensions[:-2]
-    flat = make.resized(x, matrix, [*batch, n * n])
     along = len(batch)
+    flat = make.resized(x, matrix, [*batch, n * n])
     middle, above, below = (make.part(x, flat, k, n * n, along, n + 1) for k in (0, 1, n))
-    above = make.padded(x, make.part(x, above, 0, n - 1, along), 0, 1, along)
-    below = make.padded(x, below, 1, 0, along)
-    sides = (above, below) if upper is not x else (below, above)
-    operands = [sides[0], middle, sides[1], given]
-    factorized = next(u for u in matrix.users if "getrf" in str(u.raw("custom_call_target")))
-    target = str(factorized.raw("custom_call_target")).replace("getrf", "gtsv")
+    above, below = (below, above) if upper is not x else (above, below)
+    lines = [make.padded(x, below, 1, 0, along), middle, make.padded(x, above, 0, 1, along)]
+    columns = with_layout(given.element_type, given.shape.dimensions, (along, along + 1, *range(along)[::-1]))
+    calls = (str(u.raw("custom_call_target")) for u in matrix.users)
+    target = next(text for text in calls if "getrf" in text).replace("getrf", "gtsv")
+    shapes = [*(o.shape for o in lines), columns]
     is_lapack = "lapack" in target
-    order = (along, along + 1, *reversed(range(along)))
-    columns = with_layout(given.element_type, given.shape.dimensions, order)
-    lines = [o.shape for o in operands[:3]]
     attributes = {
         "custom_call_target": target if is_lapack else '"cusparse_gtsv2_ffi"',
-        "operand_layout_constraints": f"{{{', '.join(map(str, [*lines, columns]))}}}",
+        "operand_layout_constraints": f"{{{', '.join(map(str, shapes))}}}",
         "api_version": "API_VERSION_TYPED_FFI",
     }
-    shape = Shape.tuple_of([*lines, columns, array("s32", batch)]) if is_lapack else columns
-    new = make.add(x, "custom-call", shape, operands, copied_attributes=attributes)
+    shape = Shape.tuple_of([*shapes, array("s32", batch)]) if is_lapack else columns
+    new = make.add(x, "custom-call", shape, [*lines, given], copied_attributes=attributes)
     return replace(result, make.get_tuple_element(x, new, 3) if is_lapack else new)
 
 
