@@ -464,17 +464,6 @@ def _sum_apart(total: Instruction) -> bool:
     return product_of_sums(total, "dot")
 
 
-def unscaled(x: Instruction) -> Iterator[tuple[Instruction, Instruction | None]]:
-    """`x` and None; each value that it alone reads and scales by numbers, and their product."""
-    yield x, None
-    for value, scale in both_orders(x.operands) if x.opcode == "multiply" else ():
-        number = spread(scale)[0]
-        is_number = not number.shape.dimensions and number.element_type == x.element_type
-        if is_number and len(value.users) == 1:
-            for below, n in unscaled(value):
-                yield below, number if n is None else make.binary(x, "multiply", number, n)
-
-
 def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> list[Instruction]:
     """A product with joined values, some of them `chosen`, or joined rows, becomes products with each."""
     factors = labelled(x)

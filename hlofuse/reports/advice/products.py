@@ -48,7 +48,6 @@ from .contracting import (
     spread_factor,
     terms_of,
     total_of,
-    unscaled,
     with_factors,
 )
 from .matching import MIN_BYTES, both_orders, has, is_total, only_reader, origins, source
@@ -612,8 +611,13 @@ def _one_place(x: Instruction, one: Labelled, number: int) -> Labelled:
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
-    sums = ((t, s) for t, s in unscaled(x) if is_total(t))
-    return next(sums, None) if len(x.users) == 1 else None
+    """The sum that `x` is a multiple of, and the number by which it is multiplied."""
+    factors = terms_of(x, "multiply")
+    sums = [f for f in factors if is_total(f)]
+    scales = [spread(f)[0] for f in factors if f not in sums[:1]]
+    are_numbers = all(not s.shape.dimensions and s.element_type == x.element_type for s in scales)
+    is_scaled = sums and are_numbers and len(x.users) == 1
+    return (sums[0], fold(x, "multiply", scales) if scales else None) if is_scaled else None
 
 
 def _by_squares(x: Instruction) -> bool:

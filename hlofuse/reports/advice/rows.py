@@ -402,16 +402,16 @@ def _take_first(
 
 def _one_window(x: Instruction, labels: list[int], along: int, number: Instruction) -> Labelled | None:
     """The reduction of the one window whose constant number is read, as of a cumulative sum; else None."""
-    window, given, place = window_of(x), formula_values(number), labels.index(along)
-    if given is None or x.opcode != "reduce-window" or len(x.operands) > 2:
+    given = formula_values(number) if x.opcode == "reduce-window" and len(x.operands) == 2 else None
+    if given is None:
         return None
+    window, place = list(window_of(x)), labels.index(along)
     w = window[place]
-    plain = WindowDimension(w.size, w.stride, w.padding_low, w.padding_high)
-    if [(d, o) for d, o in enumerate(window) if o != WindowDimension(1)] != [(place, plain)]:
-        return None
+    window[place] = WindowDimension(1)
     start = min(max(int(given.ravel()[0]), 0), x.shape.dimensions[place] - 1) * w.stride - w.padding_low
     end = min(start + w.size, x.operand.shape.dimensions[place])
-    if max(start, 0) >= end:
+    is_plain = w.window_dilation == w.base_dilation == 1 and not w.window_reversal
+    if not is_plain or {*window} != {WindowDimension(1)} or max(start, 0) >= end:
         return None
     part = make.part(x, x.operand, max(start, 0), end, place)
     return make.reduce(x, part, x.operands[1], [place], x.to_apply), [d for d in labels if d != along]
