@@ -34,24 +34,77 @@ Program = tuple[Callable[..., Any], tuple[Any, ...], tuple[int, ...]]
 PROGRAMS: dict[str, Program] = {}
 
 
+def add(
+    name: str, function: Callable[..., Any], *shapes: Any, donate: tuple[int, ...] = ()
+) -> Callable[..., Any]:
+    PROGRAMS[name] = function, shapes, donate
+    return function
+
+
 def program(*shapes: Any, donate: tuple[int, ...] = ()) -> Callable[..., Any]:
     """Add a function under its name."""
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        PROGRAMS[function.__name__] = function, shapes, donate
-        return function
-
-    return add
+    return lambda function: add(function.__name__, function, *shapes, donate=donate)
 
 
-@program(M, S((1, 256), f), INDEX)
-def dus_plain(c, r, i):
-    return lax.dynamic_update_slice(c, r, (i, 0))
+@program(M, INDEX)
+def while_init_param(c, n):
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 1.5), (0, c))
 
 
-@program(M, S((1, 256), f), INDEX, donate=(0,))
-def dus_donated(c, r, i):
-    return lax.dynamic_update_slice(c, r, (i, 0))
+@program(M, INDEX)
+def while_two_same_init(c, n):
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, c, c))
+
+
+@program(M, INDEX)
+def while_invariant(c, n):
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, jnp.sin(s[1]) @ s[2], s[2]), (0, c, c))
+
+
+@program(M, INDEX)
+def switch_dus_reused(a, k):
+    return lax.switch(k, [lambda a: a.at[0].set(1.0), lambda a: a.at[1].set(a[0] @ a), lambda a: a], a)
+
+
+ROW, ROWS, NUMBERS = S((1, 256), f), S((32, 256), f), S((32,), jnp.int32)
+add("while_init_donated", while_init_param, M, INDEX, donate=(0,))
+add("switch_dus", switch_dus_reused, M, INDEX, donate=(0,))
+add("dus_plain", lambda c, r, i: lax.dynamic_update_slice(c, r, (i, 0)), M, ROW, INDEX)
+add("dus_donated", lambda c, r, i: lax.dynamic_update_slice(c, r, (i, 0)), M, ROW, INDEX, donate=(0,))
+add("set_rows", lambda c, v: c.at[3].set(v[:256]).at[5, 7:9].add(1.0), M, V, donate=(0,))
+add("scatter_plain", lambda c, i, u: c.at[i].add(u), M, NUMBERS, ROWS)
+add("scatter_donated", lambda c, i, u: (c.at[i].add(u), u * 2), M, NUMBERS, ROWS, donate=(0,))
+add("identity_twice", lambda c: (c, c), M)
+add("identity_donated", lambda c: (c, c + 1), M, donate=(0,))
+add("const_out", lambda c, v: (c + 1, jnp.zeros((7,)), jnp.ones(()), v), M, V)
+add("donated_unused", lambda a, v: a[0] * 2, M, V, donate=(0, 1))
+add("swap_out", lambda a, b: (b, a), V, V, donate=(0, 1))
+add("swap_loop", lambda *s: lax.fori_loop(0, 10, lambda i, ab: (ab[1], ab[0]), s), V, V)
+add(
+    "swap_loop_donated",
+    lambda *s: lax.fori_loop(0, 10, lambda i, s: (s[1] + 1, s[0]), s),
+    V,
+    V,
+    donate=(0, 1),
+)
+add("rotate3", lambda a, b: lax.fori_loop(0, 5, lambda i, s: (s[1], s[2], s[0] + s[1]), (a, b, a)), M, M)
+add("fib", lambda a: lax.fori_loop(0, 10, lambda i, s: (s[1], s[0] + s[1]), (a, a * 2)), V)
+for name, taken, other in (
+    ("cond_plain", lambda a, b: a @ b, lambda a, b: a + b),
+    ("cond_passthrough", lambda a, b: (a, b), lambda a, b: (b, a)),
+    ("cond_same_twice", lambda a, b: (a @ b, a), lambda a, b: (b, b)),
+):
+    add(name, lambda a, b, p, t=taken, o=other: lax.cond(p, t, o, a, b), M, M, FLAG)
+
+
+@program(M, INDEX, donate=(0,))
+def shift_history(h, n):
+    return lax.fori_loop(0, n, lambda i, h: h.at[1:].set(h[:-1]).at[0].set(h[255] + i), h)
+
+
+@program(V, V)
+def associative(*pair):
+    return lax.associative_scan(lambda x, y: (x[0] * y[0], x[1] * y[0] + y[1]), pair)
 
 
 @program(M, S((1, 256), f), INDEX, donate=(0,))
@@ -67,56 +120,6 @@ def dus_computed(c, r, i):
     return d, c @ d
 
 
-@program(M, V, donate=(0,))
-def set_rows(c, v):
-    return c.at[3].set(v[:256]).at[5, 7:9].add(1.0)
-
-
-@program(M, S((32,), jnp.int32), S((32, 256), f))
-def scatter_plain(c, i, u):
-    return c.at[i].add(u)
-
-
-@program(M, S((32,), jnp.int32), S((32, 256), f), donate=(0,))
-def scatter_donated(c, i, u):
-    return c.at[i].add(u), u * 2
-
-
-@program(M)
-def identity_twice(c):
-    return c, c
-
-
-@program(M, donate=(0,))
-def identity_donated(c):
-    return c, c + 1
-
-
-@program(M, V)
-def const_out(c, v):
-    return c + 1, jnp.zeros((7,)), jnp.ones(()), v
-
-
-@program(V, V, donate=(0, 1))
-def swap_out(a, b):
-    return b, a
-
-
-@program(V, V)
-def swap_loop(a, b):
-    return lax.fori_loop(0, 10, lambda i, ab: (ab[1], ab[0]), (a, b))
-
-
-@program(V, V, donate=(0, 1))
-def swap_loop_donated(a, b):
-    return lax.fori_loop(0, 10, lambda i, ab: (ab[1] + 1, ab[0]), (a, b))
-
-
-@program(V)
-def fib(a):
-    return lax.fori_loop(0, 10, lambda i, s: (s[1], s[0] + s[1]), (a, a * 2))
-
-
 @program(X, M)
 def scan_rnn(xs, w):
     def body(h, x):
@@ -128,73 +131,13 @@ def scan_rnn(xs, w):
 
 @program(X, M)
 def scan_grad(xs, w):
-    def loss(w):
-        def body(h, x):
-            h = jnp.tanh(h @ w + x)
-            return h, h
-
-        return lax.scan(body, jnp.zeros((256,)), xs)[1].sum()
-
-    return jax.grad(loss)(w)
+    return jax.grad(lambda w: scan_rnn(xs, w)[1].sum())(w)
 
 
 @program(X, M, M, donate=(1,))
 def train_step(xs, w, m):
-    def loss(w):
-        def body(h, x):
-            h = jnp.tanh(h @ w + x)
-            return h, h
-
-        return (lax.scan(body, jnp.zeros((256,)), xs)[1] ** 2).sum()
-
-    g = jax.grad(loss)(w)
-    m = 0.9 * m + g
+    m = 0.9 * m + jax.grad(lambda w: (scan_rnn(xs, w)[1] ** 2).sum())(w)
     return w - 0.1 * m, m
-
-
-@program(M, INDEX)
-def while_init_param(c, n):
-    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 1.5), (0, c))
-
-
-@program(M, INDEX, donate=(0,))
-def while_init_donated(c, n):
-    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 1.5), (0, c))
-
-
-@program(M, INDEX)
-def while_two_same_init(c, n):
-    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 1.5, s[2] + s[1]), (0, c, c))
-
-
-@program(M, INDEX)
-def while_invariant(c, n):
-    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, jnp.sin(s[1]) @ s[2], s[2]), (0, c, c))
-
-
-@program(M, M, FLAG)
-def cond_plain(a, b, p):
-    return lax.cond(p, lambda a, b: a @ b, lambda a, b: a + b, a, b)
-
-
-@program(M, M, FLAG)
-def cond_passthrough(a, b, p):
-    return lax.cond(p, lambda a, b: (a, b), lambda a, b: (b, a), a, b)
-
-
-@program(M, M, FLAG)
-def cond_same_twice(a, b, p):
-    return lax.cond(p, lambda a, b: (a @ b, a), lambda a, b: (b, b), a, b)
-
-
-@program(M, INDEX, donate=(0,))
-def switch_dus(a, k):
-    return lax.switch(k, [lambda a: a.at[0].set(1.0), lambda a: a.at[1].set(a[0] @ a), lambda a: a], a)
-
-
-@program(M, INDEX)
-def switch_dus_reused(a, k):
-    return lax.switch(k, [lambda a: a.at[0].set(1.0), lambda a: a.at[1].set(a[0] @ a), lambda a: a], a)
 
 
 @program(S((64, 256), f), M)
@@ -218,20 +161,7 @@ def nested_loops(c):
     return lax.fori_loop(0, 8, outer, c)
 
 
-@program(S((8, 64, 64), f), donate=(0,))
-def nested_loops_donated(c):
-    def outer(i, c):
-        def inner(j, c):
-            return c.at[i, j].set(c[i, j] * 2 + c[i, 63 - j])
-
-        return lax.fori_loop(0, 64, inner, c)
-
-    return lax.fori_loop(0, 8, outer, c)
-
-
-@program(M, INDEX, donate=(0,))
-def shift_history(h, n):
-    return lax.fori_loop(0, n, lambda i, h: h.at[1:].set(h[:-1]).at[0].set(h[255] + i), h)
+add("nested_loops_donated", nested_loops, S((8, 64, 64), f), donate=(0,))
 
 
 @program(S((4, 128, 256), f), S((4, 128, 256), f), S((32, 4, 1, 256), f), donate=(0, 1))
@@ -271,11 +201,6 @@ def power_iteration(a):
         body,
         (jnp.ones((256,)), jnp.zeros((256,)), 0),
     )
-
-
-@program(M, M)
-def rotate3(a, b):
-    return lax.fori_loop(0, 5, lambda i, s: (s[1], s[2], s[0] + s[1]), (a, b, a))
 
 
 @program(V)
@@ -337,11 +262,6 @@ def cond_in_while_dus(a, p, n):
     return lax.while_loop(lambda s: s[0] < n, body, (0, a, a * 2))
 
 
-@program(V, V)
-def associative(a, b):
-    return lax.associative_scan(lambda x, y: (x[0] * y[0], x[1] * y[0] + y[1]), (a, b))
-
-
 @program(S((2,), jnp.uint32), M)
 def random_steps(key, m):
     def body(c, _):
@@ -370,11 +290,6 @@ def aliased_read_later(a, b):
     return c, d
 
 
-@program(M, V, donate=(0, 1))
-def donated_unused(a, v):
-    return a[0] * 2
-
-
 # ------------------------------------------------------------ at random
 
 N = 4096
@@ -383,26 +298,7 @@ N = 4096
 def step(r, depth, vals, i):
     """one random statement over the list of arrays (all f32[N]); i an index scalar"""
     k = (
-        r.choice(
-            [
-                "ew",
-                "ew",
-                "dus",
-                "dus",
-                "scatter",
-                "swap",
-                "read",
-                "const",
-                "cond",
-                "switch",
-                "loop",
-                "loop",
-                "while",
-                "scan",
-                "sort",
-                "mat",
-            ]
-        )
+        r.choice("ew ew dus dus scatter swap read const cond switch loop loop while scan sort mat".split())
         if depth
         else r.choice(["ew", "dus", "dus", "scatter", "swap", "read", "const", "mat"])
     )

@@ -33,221 +33,183 @@ def mesh2(a=2, b=4):
     return Mesh(np.array(jax.devices()[:N]).reshape(a, b), ("d", "m"))
 
 
-def program(*shapes):
-    """shapes: list of (shape, spec[, dtype]) in mesh of the decorated maker."""
+def arguments(mesh, shapes):
+    """Abstract arguments: each shape is (shape, spec[, dtype]), or a dictionary of them."""
 
-    def put(make):
+    def argument(shape, spec, dtype=jnp.float32):
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
+
+    return tuple(
+        {k: argument(*v) for k, v in s.items()} if isinstance(s, dict) else argument(*s) for s in shapes
+    )
+
+
+def added(table, make_mesh, shapes, bind):
+    """Add what `bind` makes of a mesh and the decorated function."""
+
+    def put(function):
         def both():
-            mesh, f = make()
+            mesh = make_mesh()
+            f = bind(mesh, function)
+            f.__name__ = function.__name__
+            return jax.jit(f), arguments(mesh, shapes)
 
-            def abstract(s):
-                if isinstance(s, dict):
-                    return {k: abstract(v) for k, v in s.items()}
-                shape, spec, *dtype = s
-                return jax.ShapeDtypeStruct(
-                    shape, dtype[0] if dtype else jnp.float32, sharding=NamedSharding(mesh, P(*spec))
-                )
-
-            f.__name__ = make.__name__
-            return jax.jit(f), tuple(abstract(s) for s in shapes)
-
-        PROGRAMS[make.__name__] = both
-        return make
+        table[function.__name__] = both
+        return function
 
     return put
 
 
-def smap(mesh, ins, outs, **kw):
-    return partial(jax.shard_map, mesh=mesh, in_specs=ins, out_specs=outs, **kw)
+def program(make_mesh, *shapes):
+    """Add a function of a mesh and of arguments that are sharded over it."""
+    return added(PROGRAMS, make_mesh, shapes, lambda mesh, function: partial(function, mesh))
+
+
+def mapped(make_mesh, outs, *shapes, table=PROGRAMS, **options):
+    """Add a function that shard_map runs on each device."""
+    specs = tuple(P(*spec) for _, spec, *_ in shapes)
+    options |= {"in_specs": specs, "out_specs": outs}
+    return added(table, make_mesh, shapes, lambda mesh, f: jax.shard_map(f, mesh=mesh, **options))
+
+
+def shard(mesh, x, *spec):
+    return lax.with_sharding_constraint(x, NamedSharding(mesh, P(*spec)))
 
 
 # --- shard_map
-@program(((1024, 512), ("x",)), ((512, 512), ()))
-def sm_psum():
-    mesh = mesh1()
-
-    @smap(mesh, (P("x"), P()), P())
-    def f(x, w):
-        return lax.psum(jnp.tanh(x @ w).sum(0), "x")
-
-    return mesh, f
+@mapped(mesh1, P(), ((1024, 512), ("x",)), ((512, 512), ()))
+def sm_psum(x, w):
+    return lax.psum(jnp.tanh(x @ w).sum(0), "x")
 
 
-@program(((1024, 1024), ("x",)), ((1024, 1024), ()), ((1024, 1024), ()), ((1024,), ()), ((1024,), ()))
-def sm_grad_psum():
-    mesh = mesh1()
+@mapped(
+    mesh1,
+    (P(), P(), P(), P()),
+    ((1024, 1024), ("x",)),
+    ((1024, 1024), ()),
+    ((1024, 1024), ()),
+    ((1024,), ()),
+    ((1024,), ()),
+    check_vma=False,
+)
+def sm_grad_psum(x, w1, w2, b1, b2):
+    def loss(p):
+        w1, w2, b1, b2 = p
+        return jnp.mean((jnp.tanh(x @ w1 + b1) @ w2 + b2) ** 2)
 
-    @smap(mesh, (P("x"), P(), P(), P(), P()), (P(), P(), P(), P()), check_vma=False)
-    def f(x, w1, w2, b1, b2):
-        def loss(p):
-            w1, w2, b1, b2 = p
-            return jnp.mean((jnp.tanh(x @ w1 + b1) @ w2 + b2) ** 2)
-
-        g = jax.grad(loss)((w1, w2, b1, b2))
-        return jax.tree.map(lambda t: lax.psum(t, "x"), g)
-
-    return mesh, f
-
-
-@program(((1024, 512), ("x",)), ((512, 4096), ("x",)))
-def sm_all_gather():
-    mesh = mesh1()
-
-    @smap(mesh, (P("x"), P("x")), P("x"))
-    def f(x, w):
-        return jax.nn.relu(x @ lax.all_gather(w, "x", tiled=True))
-
-    return mesh, f
+    g = jax.grad(loss)((w1, w2, b1, b2))
+    return jax.tree.map(lambda t: lax.psum(t, "x"), g)
 
 
-@program(((1024, 1024), ("x",)), ((1024, 1024), ("x",)), ((1024, 1024), ("x",)))
-def sm_fsdp():
-    mesh = mesh1()
-
-    @smap(mesh, (P("x"), P("x"), P("x")), (P("x"), P("x")), check_vma=False)
-    def f(x, w1, w2):
-        def loss(p):
-            w1, w2 = (lax.all_gather(w, "x", tiled=True) for w in p)
-            return jnp.mean((jnp.tanh(x @ w1) @ w2) ** 2)
-
-        return jax.grad(loss)((w1, w2))
-
-    return mesh, f
+@mapped(mesh1, P("x"), ((1024, 512), ("x",)), ((512, 4096), ("x",)))
+def sm_all_gather(x, w):
+    return jax.nn.relu(x @ lax.all_gather(w, "x", tiled=True))
 
 
-@program(((4096, 256), ("x",)))
-def sm_all_to_all():
-    mesh = mesh1()
+@mapped(
+    mesh1,
+    (P("x"), P("x")),
+    ((1024, 1024), ("x",)),
+    ((1024, 1024), ("x",)),
+    ((1024, 1024), ("x",)),
+    check_vma=False,
+)
+def sm_fsdp(x, w1, w2):
+    def loss(p):
+        w1, w2 = (lax.all_gather(w, "x", tiled=True) for w in p)
+        return jnp.mean((jnp.tanh(x @ w1) @ w2) ** 2)
 
-    @smap(mesh, (P("x"),), P("x"))
-    def f(x):
-        y = lax.all_to_all(jnp.sin(x), "x", 0, 0, tiled=True)
-        return lax.all_to_all(jnp.cos(y) * 2, "x", 0, 0, tiled=True)
-
-    return mesh, f
-
-
-@program(((512, 1024), ("x",)), ((1024, 1024), (None, "x")))
-def sm_ring():
-    mesh = mesh1()
-
-    @smap(mesh, (P("x"), P(None, "x")), P(None, "x"))
-    def f(x, w):
-        i = lax.axis_index("x")
-        perm = [(k, (k + 1) % N) for k in range(N)]
-
-        def step(k, c):
-            x, y = c
-            y = lax.dynamic_update_slice(y, x @ w, (((i - k) % N) * 64, 0))
-            return lax.ppermute(x, "x", perm), y
-
-        y = lax.pcast(jnp.zeros((512, 128)), ("x",), to="varying")
-        return lax.fori_loop(0, N, step, (x, y))[1]
-
-    return mesh, f
+    return jax.grad(loss)((w1, w2))
 
 
-@program(((512, 1024), ("x",)), ((512, 1024), ("x",)))
-def sm_ppermute_two():
-    mesh = mesh1()
-
-    @smap(mesh, (P("x"), P("x")), P("x"))
-    def f(x, y):
-        perm = [(k, (k + 1) % N) for k in range(N)]
-        return jnp.tanh(lax.ppermute(jnp.sin(x), "x", perm)) + lax.ppermute(jnp.cos(y), "x", perm)
-
-    return mesh, f
+@mapped(mesh1, P("x"), ((4096, 256), ("x",)))
+def sm_all_to_all(x):
+    y = lax.all_to_all(jnp.sin(x), "x", 0, 0, tiled=True)
+    return lax.all_to_all(jnp.cos(y) * 2, "x", 0, 0, tiled=True)
 
 
-@program(((4096, 1024), ("x",)), ((4096, 512), ("x",)))
-def sm_reduce_scatter():
-    mesh = mesh1()
+@mapped(mesh1, P(None, "x"), ((512, 1024), ("x",)), ((1024, 1024), (None, "x")))
+def sm_ring(x, w):
+    i = lax.axis_index("x")
+    perm = [(k, (k + 1) % N) for k in range(N)]
 
-    @smap(mesh, (P("x"), P("x")), (P("x"), P("x")))
-    def f(x, y):
-        return (
-            lax.psum_scatter(jnp.exp(x), "x", scatter_dimension=0, tiled=True),
-            lax.psum_scatter(jnp.exp(y), "x", scatter_dimension=0, tiled=True),
-        )
+    def step(k, c):
+        x, y = c
+        y = lax.dynamic_update_slice(y, x @ w, (((i - k) % N) * 64, 0))
+        return lax.ppermute(x, "x", perm), y
 
-    return mesh, f
-
-
-@program(((64, 512, 256), ("d", None, None)), ((256, 1024), (None, "m")), ((1024, 256), ("m", None)))
-def sm_tensor_mlp():
-    mesh = mesh2()
-
-    @smap(mesh, (P("d"), P(None, "m"), P("m")), P("d"))
-    def f(x, w1, w2):
-        return x + lax.psum(jax.nn.gelu(x @ w1) @ w2, "m")
-
-    return mesh, f
+    y = lax.pcast(jnp.zeros((512, 128)), ("x",), to="varying")
+    return lax.fori_loop(0, N, step, (x, y))[1]
 
 
-@program(
+@mapped(mesh1, P("x"), ((512, 1024), ("x",)), ((512, 1024), ("x",)))
+def sm_ppermute_two(x, y):
+    perm = [(k, (k + 1) % N) for k in range(N)]
+    return jnp.tanh(lax.ppermute(jnp.sin(x), "x", perm)) + lax.ppermute(jnp.cos(y), "x", perm)
+
+
+@mapped(mesh1, (P("x"), P("x")), ((4096, 1024), ("x",)), ((4096, 512), ("x",)))
+def sm_reduce_scatter(x, y):
+    return (
+        lax.psum_scatter(jnp.exp(x), "x", scatter_dimension=0, tiled=True),
+        lax.psum_scatter(jnp.exp(y), "x", scatter_dimension=0, tiled=True),
+    )
+
+
+@mapped(
+    mesh2, P("d"), ((64, 512, 256), ("d", None, None)), ((256, 1024), (None, "m")), ((1024, 256), ("m", None))
+)
+def sm_tensor_mlp(x, w1, w2):
+    return x + lax.psum(jax.nn.gelu(x @ w1) @ w2, "m")
+
+
+@mapped(
+    mesh1,
+    P("x"),
     ((64, 8, 256), ("x",), jnp.bfloat16),
     ((8, 256, 512), ("x",), jnp.bfloat16),
     ((8, 512, 256), ("x",), jnp.bfloat16),
 )
-def sm_moe():
-    mesh = mesh1()
-
-    @smap(mesh, (P("x"), P("x"), P("x")), P("x"))
-    def f(x, w1, w2):  # x: tokens, expert
-        y = lax.all_to_all(x, "x", 1, 0, tiled=True)[:, 0]
-        y = jax.nn.silu(y @ w1[0]) @ w2[0]
-        return lax.all_to_all(y[:, None], "x", 0, 1, tiled=True)
-
-    return mesh, f
+def sm_moe(x, w1, w2):  # x: tokens, expert
+    y = lax.all_to_all(x, "x", 1, 0, tiled=True)[:, 0]
+    y = jax.nn.silu(y @ w1[0]) @ w2[0]
+    return lax.all_to_all(y[:, None], "x", 0, 1, tiled=True)
 
 
 # --- NamedSharding
 @program(
+    mesh1,
     ((1024, 512), ("x",)),
     {"w1": ((512, 2048), ()), "w2": ((2048, 512), ()), "b1": ((2048,), ()), "b2": ((512,), ())},
 )
-def ns_dp_grad():
-    mesh = mesh1()
+def ns_dp_grad(mesh, x, p):
+    def loss(p):
+        h = jnp.tanh(x @ p["w1"] + p["b1"])
+        return jnp.mean((h @ p["w2"] + p["b2"]) ** 2)
 
-    def f(x, p):
-        def loss(p):
-            h = jnp.tanh(x @ p["w1"] + p["b1"])
-            return jnp.mean((h @ p["w2"] + p["b2"]) ** 2)
-
-        value, g = jax.value_and_grad(loss)(p)
-        return value, jax.tree.map(lambda a, b: a - 0.1 * b, p, g)
-
-    return mesh, f
+    value, g = jax.value_and_grad(loss)(p)
+    return value, jax.tree.map(lambda a, b: a - 0.1 * b, p, g)
 
 
-@program(((1024, 512), ("d",)), ((512, 2048), (None, "m")), ((2048, 512), ("m",)))
-def ns_tensor_mlp():
-    mesh = mesh2()
-
-    def f(x, w1, w2):
-        y = jax.nn.gelu(x @ w1) @ w2
-        return lax.with_sharding_constraint(y, NamedSharding(mesh, P("d", None)))
-
-    return mesh, f
+@program(mesh2, ((1024, 512), ("d",)), ((512, 2048), (None, "m")), ((2048, 512), ("m",)))
+def ns_tensor_mlp(mesh, x, w1, w2):
+    y = jax.nn.gelu(x @ w1) @ w2
+    return shard(mesh, y, "d", None)
 
 
-@program(((1024, 512), ("x",)), {"w1": ((512, 2048), ("x",)), "w2": ((2048, 512), ("x",))})
-def ns_fsdp_grad():
-    mesh = mesh1()
+@program(mesh1, ((1024, 512), ("x",)), {"w1": ((512, 2048), ("x",)), "w2": ((2048, 512), ("x",))})
+def ns_fsdp_grad(mesh, x, p):
+    def loss(p):
+        w = {k: shard(mesh, v) for k, v in p.items()}
+        return jnp.mean((jnp.tanh(x @ w["w1"]) @ w["w2"]) ** 2)
 
-    def f(x, p):
-        def loss(p):
-            w = {k: lax.with_sharding_constraint(v, NamedSharding(mesh, P())) for k, v in p.items()}
-            return jnp.mean((jnp.tanh(x @ w["w1"]) @ w["w2"]) ** 2)
-
-        g = jax.grad(loss)(p)
-        g = {k: lax.with_sharding_constraint(v, NamedSharding(mesh, P("x"))) for k, v in g.items()}
-        return jax.tree.map(lambda a, b: a - 0.1 * b, p, g)
-
-    return mesh, f
+    g = jax.grad(loss)(p)
+    g = {k: shard(mesh, v, "x") for k, v in g.items()}
+    return jax.tree.map(lambda a, b: a - 0.1 * b, p, g)
 
 
 @program(
+    mesh2,
     ((16, 128, 512), ("d",), jnp.bfloat16),
     {
         "q": ((512, 512), (None, "m"), jnp.bfloat16),
@@ -256,123 +218,80 @@ def ns_fsdp_grad():
         "o": ((512, 512), ("m", None), jnp.bfloat16),
     },
 )
-def ns_attention():
-    mesh = mesh2()
-
-    def f(x, p):
-        b, t, d = x.shape
-        q, k, v = ((x @ p[n]).reshape(b, t, 8, 64) for n in "qkv")
-        s = jax.nn.softmax(jnp.einsum("bthd,bshd->bhts", q, k) / 8, -1)
-        y = jnp.einsum("bhts,bshd->bthd", s, v).reshape(b, t, d) @ p["o"]
-        return lax.with_sharding_constraint(x + y, NamedSharding(mesh, P("d", None, None)))
-
-    return mesh, f
+def ns_attention(mesh, x, p):
+    b, t, d = x.shape
+    q, k, v = ((x @ p[n]).reshape(b, t, 8, 64) for n in "qkv")
+    s = jax.nn.softmax(jnp.einsum("bthd,bshd->bhts", q, k) / 8, -1)
+    y = jnp.einsum("bhts,bshd->bthd", s, v).reshape(b, t, d) @ p["o"]
+    return shard(mesh, x + y, "d", None, None)
 
 
-@program(((1024, 1024), ("d", "m")))
-def ns_reshard():
-    mesh = mesh2()
-
-    def f(x):
-        y = lax.with_sharding_constraint(jnp.sin(x), NamedSharding(mesh, P("m", "d")))
-        return jnp.cos(y) * 2
-
-    return mesh, f
+@program(mesh2, ((1024, 1024), ("d", "m")))
+def ns_reshard(mesh, x):
+    y = shard(mesh, jnp.sin(x), "m", "d")
+    return jnp.cos(y) * 2
 
 
-@program(((1024, 1024), ("x",)))
-def ns_reshard_dims():
-    mesh = mesh1()
-
-    def f(x):
-        y = lax.with_sharding_constraint(jnp.sin(x), NamedSharding(mesh, P(None, "x")))
-        return lax.with_sharding_constraint(jnp.cos(y), NamedSharding(mesh, P("x", None)))
-
-    return mesh, f
+@program(mesh1, ((1024, 1024), ("x",)))
+def ns_reshard_dims(mesh, x):
+    y = shard(mesh, jnp.sin(x), None, "x")
+    return shard(mesh, jnp.cos(y), "x", None)
 
 
-@program(((512, 256), ("x",)), ((4, 256, 256), ()), ((4, 256), ()))
-def ns_scan_grad():
-    mesh = mesh1()
+@program(mesh1, ((512, 256), ("x",)), ((4, 256, 256), ()), ((4, 256), ()))
+def ns_scan_grad(mesh, x, w, b):
+    def loss(w, b):
+        def layer(h, wb):
+            return jnp.tanh(h @ wb[0] + wb[1]), None
 
-    def f(x, w, b):
-        def loss(w, b):
-            def layer(h, wb):
-                return jnp.tanh(h @ wb[0] + wb[1]), None
+        return jnp.mean(lax.scan(layer, x, (w, b))[0] ** 2)
 
-            return jnp.mean(lax.scan(layer, x, (w, b))[0] ** 2)
-
-        return jax.grad(loss, (0, 1))(w, b)
-
-    return mesh, f
+    return jax.grad(loss, (0, 1))(w, b)
 
 
-@program(((1024, 256), ("x",)), ((256,), ()), ((256,), ()))
-def ns_norms():
-    mesh = mesh1()
+@program(mesh1, ((1024, 256), ("x",)), ((256,), ()), ((256,), ()))
+def ns_norms(mesh, x, g, b):
+    def loss(g, b):
+        m, v = x.mean(0), x.var(0)
+        return ((x - m) * lax.rsqrt(v + 1e-5) * g + b).sum()
 
-    def f(x, g, b):
-        def loss(g, b):
-            m, v = x.mean(0), x.var(0)
-            return ((x - m) * lax.rsqrt(v + 1e-5) * g + b).sum()
-
-        return jax.value_and_grad(loss, (0, 1))(g, b)
-
-    return mesh, f
+    return jax.value_and_grad(loss, (0, 1))(g, b)
 
 
-@program(((512, 256), ("d",)), ((1024, 256), ("m",)), ((512,), ("d",), jnp.int32))
-def ns_embedding():
-    mesh = mesh2()
+@program(mesh2, ((512, 256), ("d",)), ((1024, 256), ("m",)), ((512,), ("d",), jnp.int32))
+def ns_embedding(mesh, x, table, ids):
+    def loss(table):
+        logits = (x + table[ids]) @ table.T
+        return -jnp.take_along_axis(jax.nn.log_softmax(logits), ids[:, None], 1).mean()
 
-    def f(x, table, ids):
-        def loss(table):
-            logits = (x + table[ids]) @ table.T
-            return -jnp.take_along_axis(jax.nn.log_softmax(logits), ids[:, None], 1).mean()
-
-        return jax.value_and_grad(loss)(table)
-
-    return mesh, f
+    return jax.value_and_grad(loss)(table)
 
 
-@program(((512, 128), ("x",)), ((128, 8), ()), ((8, 128, 256), ("x",)), ((8, 256, 128), ("x",)))
-def ns_moe():
-    mesh = mesh1()
-
-    def f(x, gate, w1, w2):
-        g = jax.nn.softmax(x @ gate)
-        d = jax.nn.one_hot(jnp.argmax(g, -1), 8)
-        xe = lax.with_sharding_constraint(jnp.einsum("te,td->etd", d, x), NamedSharding(mesh, P("x")))
-        ye = jnp.einsum("etf,efd->etd", jax.nn.relu(jnp.einsum("etd,edf->etf", xe, w1)), w2)
-        return lax.with_sharding_constraint(jnp.einsum("etd,te->td", ye, g * d), NamedSharding(mesh, P("x")))
-
-    return mesh, f
+@program(mesh1, ((512, 128), ("x",)), ((128, 8), ()), ((8, 128, 256), ("x",)), ((8, 256, 128), ("x",)))
+def ns_moe(mesh, x, gate, w1, w2):
+    g = jax.nn.softmax(x @ gate)
+    d = jax.nn.one_hot(jnp.argmax(g, -1), 8)
+    xe = shard(mesh, jnp.einsum("te,td->etd", d, x), "x")
+    ye = jnp.einsum("etf,efd->etd", jax.nn.relu(jnp.einsum("etd,edf->etf", xe, w1)), w2)
+    return shard(mesh, jnp.einsum("etd,te->td", ye, g * d), "x")
 
 
-@program(((2048, 1024), ("x",), jnp.bfloat16), dict.fromkeys("abcdef", ((1024, 1024), (), jnp.bfloat16)))
-def ns_dp_deep_bf16():
-    mesh = mesh1()
+@program(
+    mesh1, ((2048, 1024), ("x",), jnp.bfloat16), dict.fromkeys("abcdef", ((1024, 1024), (), jnp.bfloat16))
+)
+def ns_dp_deep_bf16(mesh, x, p):
+    def loss(p):
+        h = x
+        for k in "abcdef":
+            h = jax.nn.relu(h @ p[k])
+        return jnp.mean(h.astype(jnp.float32) ** 2)
 
-    def f(x, p):
-        def loss(p):
-            h = x
-            for k in "abcdef":
-                h = jax.nn.relu(h @ p[k])
-            return jnp.mean(h.astype(jnp.float32) ** 2)
-
-        return jax.grad(loss)(p)
-
-    return mesh, f
+    return jax.grad(loss)(p)
 
 
-@program(((2048, 256), ("x",)), ((2048,), ("x",)))
-def ns_stats():
-    mesh = mesh1()
-
-    def f(x, y):
-        return x.sum(0), x.max(0), (x * y[:, None]).sum(0), y.sum(), y.max(), jnp.sort(y)[:8]
-
-    return mesh, f
+@program(mesh1, ((2048, 256), ("x",)), ((2048,), ("x",)))
+def ns_stats(mesh, x, y):
+    return x.sum(0), x.max(0), (x * y[:, None]).sum(0), y.sum(), y.max(), jnp.sort(y)[:8]
 
 
 # --- small programs about single passes
@@ -380,22 +299,8 @@ HALF = [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 def case(*shapes):
-    def put(f):
-        def both():
-            mesh = Mesh(np.array(jax.devices()[:8]), ("x",))
-
-            def abstract(s):
-                dims, *t = s
-                return jax.ShapeDtypeStruct(dims, *(t or [jnp.float32]), sharding=NamedSharding(mesh, P()))
-
-            g = jax.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
-            g.__name__ = f.__name__
-            return jax.jit(g), tuple(abstract(s) for s in shapes)
-
-        CASES[f.__name__] = both
-        return f
-
-    return put
+    replicated = [(dims, (), *dtype) for dims, *dtype in shapes]
+    return mapped(mesh1, P(), *replicated, table=CASES, check_vma=False)
 
 
 LIMIT = 30 * 2**20 // 4  # elements; the threshold is 7 bytes more
