@@ -401,6 +401,27 @@ def test_xla_fusion_passes_change_no_program(case: str) -> None:
                 assert found.pairs.after_of(i) or computation.callers == {}, i
 
 
+OTHER_SHAPES = ["f32[8,16]{0,1}", "f32[8,17]{1,0}", "f16[8,16]{1,0}"]
+
+
+@pytest.mark.parametrize(
+    "caller", ["call(p), to_apply=f", 'custom-call(p), custom_call_target="c", called_computations={f}']
+)
+@pytest.mark.parametrize("root", OTHER_SHAPES)
+@pytest.mark.parametrize("result", OTHER_SHAPES)
+def test_a_result_changes_with_the_root_of_its_callee(caller: str, root: str, result: str) -> None:
+    """The root is no cause of a result that changes in another way."""
+    start = "f32[8,16]{1,0}"
+
+    def program(root: str, result: str) -> Module:
+        callee = fused("f", f"q = {start} parameter(0)", f"ROOT r = {root} negate(q)")
+        return module(f"p = {start} parameter(0)\nc = {result} {caller}\nROOT t = {result} tanh(c)", callee)
+
+    edits = diff(program(start, start), program(root, result)).edits
+    found = {e.before[0].instruction.name: names(e.because) for e in edits if isinstance(e, Changed)}
+    assert found == {"r": [], "c": ["r"] if root == result else [], "t": ["c"]}
+
+
 def test_equal_instructions_with_a_reducer_each_are_the_same_whatever_order_they_stand_in() -> None:
     names = ("a", "b", "c", "d")
     reducers = [ADD.replace("add_f32", f"add_{n}") for n in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,13 @@ def test_the_function_of_a_reduce_stands_for_the_reduce() -> None:
     assert found.holder is not None
     assert found.holder.name == "r"
     assert pair(run, "p", "s").consumer.name == "r"
+
+
+def test_equal_kernels_of_a_line_are_one_answer(hlofuse: Run, tmp_path: Path) -> None:
+    (file := tmp_path / "m.hlo").write_text(TEXTS["equal_kernels_of_a_line"])
+    for details, more in (((), [" 1 more like it.", ""]), (("--details",), [""] * 3)):
+        out = hlofuse("why", file, "m.py:3", "--device", "h100_sxm", *details).out
+        assert re.findall("own sort.(.*)", out) == more
 
 
 def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Compilation) -> None:

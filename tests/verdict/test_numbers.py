@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +18,10 @@ from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.verdict import candidates, phrases, text
 from hlofuse.reports.verdict import verdict as module
+from hlofuse.reports.verdict.collectives import collective_rows
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial, rank
 from .test_verdict import RMS
@@ -74,6 +77,35 @@ def test_a_flag_is_offered_if_it_saves_a_twentieth(
     assert (suggestion.kind, suggestion.flag) == ("flag", FLAG)
     assert suggestion.trial.us_saved == (None if saved is ... else pytest.approx(saved))
     assert suggestion.trial.has_fewer_library_calls is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "near"),
+    [
+        ("all-gather", 49, 49, "for z.py:2"),
+        ("all-gather", 49, 50, "from a.py:1"),
+        ("all-reduce", 49, 49, "from a.py:1"),
+        ("all-reduce", 50, 49, "for z.py:2"),
+        ("all-reduce", 50, 50, ""),
+    ],
+)
+def test_a_collective_without_a_line_is_near_one_of_49_instructions(
+    kind: str, before: int, after: int, near: str
+) -> None:
+    """The readers first, or the operands of a sum; its own line needs no other."""
+    names = ["a", *(f"b{n}" for n in range(1, before)), "c", *(f"d{n}" for n in range(1, after)), "z"]
+    lines = [f"  {y} = f32[8]{{0}} negate({x})" for x, y in pairwise(names)]
+    text = "\n".join(["HloModule m", "ENTRY e {", "  a = f32[8]{0} parameter(0)", *lines, "}"])
+    instruction = parse_module(text.replace("  z =", "  ROOT z =")).find("c")
+    assert instruction is not None
+    collective: Any = SimpleNamespace(
+        instruction=instruction, exchange=SimpleNamespace(kind=kind, bytes_on_wire=None), us=None, runs=1
+    )
+    sources = {"a": "a.py:1 f", "z": "z.py:2 f"}
+    for found in (near, ""):
+        (row,) = collective_rows([collective], lambda x: Place(x.name, source=sources.get(x.name)))
+        assert row.near == found
+        sources["c"] = "c.py:3 f"
 
 
 @pytest.mark.parametrize(("us", "code", "count"), [(1.0, "PF009", 1), (0.99, "PF009", 0), (1.0, "PF001", 0)])

@@ -8,6 +8,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from hlofuse.account import Totals
@@ -15,11 +16,12 @@ from hlofuse.account.bound import FusionFloor, ProgramFloor
 from hlofuse.account.functions import Functions, FunctionShare
 from hlofuse.analysis.cost import Cost
 from hlofuse.cost.cpu.device import load_cpu
+from hlofuse.format import us_text
 from hlofuse.ir.record import replace
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.model import Share, Suggestion, Tiles, Verdict
-from hlofuse.reports.verdict.phrases import untried_lines
+from hlofuse.reports.verdict.phrases import kernel_cells, untried_lines
 from hlofuse.reports.verdict.text import print_screen
 from hlofuse.reports.verdict.verdict import _rank
 from hlofuse.reports.whatif.model import Trial
@@ -93,6 +95,7 @@ def test_any_numbers_of_suggestions_functions_and_kernels_fit_in_24_lines() -> N
         assert len(lines) <= 24
         assert max(map(len, lines)) <= width
         assert lines[-1].startswith("More: ")
+        assert sum("(and 1 note more)" in line for line in lines) == (notes > 2)
         assert sum(line.startswith("  ") and "loop_fusion_" in line for line in lines) >= min(kernels, 2)
         assert not count or "−19.00 µs (19%)" in lines[lines.index("1. Do number 1") + 1]
         every = screen(v, limit=0)
@@ -206,6 +209,16 @@ SENTENCES = {
     "the first fits then": state(*FIT, memory_bytes=5 * GB, memory_size=4 * GB),
     "kinds of kernels": state(hot_kernels=KERNELS, floors=1, open_ended=1),
 }
+
+
+@pytest.mark.parametrize(("us", "is_open", "is_floor", "has_time"), product((0.0, 3.0), *[(False, True)] * 3))
+def test_a_time_of_nothing_is_not_known_unless_estimated(
+    us: float, is_open: bool, is_floor: bool, has_time: bool
+) -> None:
+    k = kernel(0, us=us, is_open=is_open, is_floor=is_floor, has_time=has_time)
+    figure, part, *_ = kernel_cells(k, PLAIN)
+    is_known = not is_open and (us > 0 or (has_time and not is_floor))
+    assert (figure, part) == ((us_text(us, is_floor), f"{us:.0f}%") if is_known else ("not known", ""))
 
 
 def test_screens_of_24_lines(golden: Golden) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+import hlofuse
+from hlofuse.reports.whatif.text import print_sweep
 from ..running import Golden, Run
 
 LIMIT = ("--sweep", "code-duplication-limit=1,15,100")
@@ -36,14 +40,24 @@ def test_the_sweep(hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pyt
     assert [p["is_xla"] for p in document["points"]] == [False, True, False]
 
 
-def test_a_sweep_cuts_no_figure_off(hlofuse: Run, samples: Path) -> None:
-    """Where knobs and figures have no room side by side, the figures stand below."""
-    requested = ("what-if", samples / "gpu/softmax", "--device", "h100_sxm", "--also-device", "v100")
-    sweep = ("--sweep", "memory_bandwidth=2e12", "--sweep", "gpu-code-duplication-limit=10,15", "--sweep")
-    for columns in (60, 160):
-        out = hlofuse(*requested, *sweep, "launch_overhead_us=0,4", columns=columns).out
+def test_a_sweep_cuts_no_figure_off(samples: Path) -> None:
+    """The figures stand next to their knobs exactly where the whole table has room, and else below."""
+    sweep = {"memory_bandwidth": [2e12], "gpu-code-duplication-limit": [10, 15], "launch_overhead_us": [0, 4]}
+    report = hlofuse.open(samples / "gpu/softmax", device="h100_sxm")
+    swept = report.what_if(sweep=sweep, also_device=["v100"]).data
+
+    def lines(width: int) -> list[str]:
+        with io.StringIO() as file:
+            print_sweep(swept, Console(file=file, width=width, color_system=None))
+            return [line.rstrip() for line in file.getvalue().splitlines()]
+
+    table = [line for line in lines(400) if line.startswith("  ")]
+    width = max(map(len, table))
+    for columns in (60, *range(width - 9, width + 3)):
+        out = "\n".join(found := lines(columns))
         assert out.count("898048000000") == 2  # the bandwidth of a V100: above the table and in it
         assert len(re.findall(r"µs \([+−]\d+%\)", out)) == 8
+        assert (found[-len(table) :] == table) == (columns >= width)
 
 
 def test_a_rule_and_its_figures_fit_on_a_line(hlofuse: Run, samples: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,6 +204,26 @@ def test_narrow_elements_are_packed_into_banks() -> None:
     assert swapped(18, 17, "s4") is None
     assert (swapped(18, 17, "s8") or found).shared_memory == 32 * 33
     assert swapped(20, 512, "bf16") is not None
+
+
+@given(
+    st.permutations(range(3)),
+    st.lists(st.integers(1, 200), min_size=3, max_size=3),
+    st.sampled_from([4, 8, 16]),
+)
+def test_a_packed_tile_lies_in_the_array_and_its_sides_in_the_banks(
+    order: list[int], sizes: list[int], bits: int
+) -> None:
+    """Each side has at most all banks, and at least ten of them; none is cut in the middle of a bank."""
+    if (found := packed_tiles(tuple(sizes), tuple(order), bits)) is None:
+        return
+    vector = 32 // bits
+    dimensions, tiles = found
+    assert all(1 <= tile <= size for size, tile in zip(dimensions, tiles, strict=True))
+    columns = tiles[-2]
+    rows = prod(tiles) // columns
+    assert 10 * vector <= min(rows, columns) <= max(rows, columns) <= 32 * vector
+    assert rows % vector == columns % vector == 0
 
 
 def test_threads_take_squares_of_narrow_elements_where_there_are_enough() -> None:
