@@ -23,7 +23,7 @@ from hlofuse.library.options import Listener, ReplayOptions
 from hlofuse.library.questions import Explain
 from hlofuse.library.report import Report
 from ..conftest import ROOT
-from ..running import Run
+from ..running import Golden, Run
 
 SOFTMAX = ROOT / "samples" / "cpu" / "softmax" / "before.hlo"
 COMMANDS = (["explain"], ["why", "divide"], ["stats"])
@@ -88,6 +88,32 @@ def test_color_changes_nothing_but_colors(hlofuse: Run, samples: Path, command: 
     colored = hlofuse(*args, "--color", "always").out
     text = re.sub(r"\x1b\[[\d;]*m", "", colored)
     assert [line.rstrip() for line in text.split("\n")] == plain.split("\n")
+
+
+STYLED = [
+    "explain gpu/gpt2_block --device h100_sxm --details",
+    "why cpu/gpt2_block add.9 bitcast_add_fusion",
+    "why cpu/gpt2_block mul.29 bitcast.9",
+    "why cpu/gpt2_block add.9 --details",
+    "what-if cpu/gpt2_block",
+    "what-if gpu/softmax --device h100_sxm --sweep launch_overhead_us=1,4",
+    "diff cpu/softmax cpu/gpt2_block",
+    "memory tutorial/slow/loss",
+]
+
+
+def test_what_is_bold_or_green(
+    hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first words in each style, without their numbers."""
+    monkeypatch.chdir(samples)
+    text = ""
+    for command in STYLED:
+        out = hlofuse(*command.split(), "--color", "always", columns=100).out
+        parts = re.findall(r"\x1b\[([\d;]*[1-9])m *([^\x1b\n]*[A-Za-z]{3}[^\x1b\n]*)", out)
+        words = dict.fromkeys((style, re.sub(r"[\d.,]+", "0", part)[:24].rstrip()) for style, part in parts)
+        text += "".join([f"── {command}\n", *(f"{style} {part}\n" for style, part in words)])
+    golden("cli/styles.txt", text)
 
 
 def test_no_color_on_a_terminal_that_does_not_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
