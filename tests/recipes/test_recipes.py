@@ -85,6 +85,7 @@ def test_every_recipe_has_a_page_and_every_page_a_recipe() -> None:
     assert sorted(PAGES) == sorted(BY_NAME) == sorted({n.partition("/")[0] for n in archive(TOOL.DATA)})
     assert len({recipe.text for recipe in RECIPES}) == len(RECIPES)
     for recipe in RECIPES:
+        assert recipe.unrolls == recipe.name.startswith("unroll-")
         assert len(recipe.text) <= 70, recipe.name
         assert not recipe.text.endswith("."), recipe.name
     for page in PAGES.values():
