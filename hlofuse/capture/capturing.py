@@ -148,12 +148,6 @@ def _field(name: str, value: _Value) -> list[str]:
     return [f"{name}: {value}"]
 
 
-def advice_about(target: str, flags: str) -> str | None:
-    """The advice for programs that did not reach fusion when compiled with these flags; None without one."""
-    given = [f for f in FLAGS_OF_RELEASES.get(target, []) if f["flag"] in flags.split()]
-    return next((f["advice"] for f in given if "advice" in f), None)
-
-
 def doubt_about(version: str | None) -> str | None:
     """The note for a capture by an unverified jaxlib; None for a named release."""
     if version is None:
@@ -503,7 +497,9 @@ def _finish(
 ) -> None:
     """Write the manifest and put the folder in its place, unless it is empty."""
     captured.flags = captured.flags.replace(str(dump), "DIR")
-    advice = advice_about(captured.target, captured.flags)
+    of_target = FLAGS_OF_RELEASES.get(captured.target, [])
+    given = [f for f in of_target if f["flag"] in captured.flags.split()]
+    advice = next((f["advice"] for f in given if "advice" in f), None)
     if advice is not None and captured.errors.keys() & captured.left_out.keys():
         captured.warnings.append(advice)
     if not captured.modules:

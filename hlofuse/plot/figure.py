@@ -183,8 +183,11 @@ def bar_chart(
     bottom = -step * len(rows)
     head = 34.0 + 13 * (len(lines) + len(alerts)) + (18 if len(series) > 1 else 0)
     canvas.heading((0, head), alerts, lines)
-    if len(series) > 1:
-        _legend(canvas, series)
+    x = 0.0
+    for one in series if len(series) > 1 else ():
+        canvas.bar((x, 28), 14, 8, one.color, hollow=one.hollow)
+        canvas.text((x + 19, 28), one.label, size=9)
+        x += 19 + text_width(one.label, 9) + 24
     for n, (label, source) in enumerate(labels):
         half = _THICK / 2 if source else 0.0
         canvas.text((0, -step * (n + 0.5) + half), label, size=9)
@@ -247,14 +250,6 @@ def _bars(
             (at[0], y), width, _THICK - 2, one.color, hollow=one.hollow, tooltip=f"{row.label}: {label}"
         )
         canvas.text((at[0] + width + 4, y), column.text(value), size=SMALL, color=FAINT)
-
-
-def _legend(canvas: Plot, series: Sequence[Series]) -> None:
-    x = 0.0
-    for one in series:
-        canvas.bar((x, 28), 14, 8, one.color, hollow=one.hollow)
-        canvas.text((x + 19, 28), one.label, size=9)
-        x += 19 + text_width(one.label, 9) + 24
 
 
 def plot_kernels(

@@ -213,15 +213,6 @@ def own_line(found: Upgrade, old: str) -> str:
     return f"Replayed figures; the final module of XLA {old} in the dump has {_launch_text(*launched)}."
 
 
-def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
-    """The difference, and its effect alone."""
-    d = cause.difference
-    what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
-    what += f" (XLA {d.releases})" if d.releases else ""
-    sides = (cause.totals, found.after) if cause.is_undone else (found.before, cause.totals)
-    return what, f"{'without and with it' if cause.is_undone else 'alone'}: {_launch_text(*figures(*sides))}"
-
-
 def unexplained(found: Upgrade) -> str:
     """For a difference that no single change makes; empty otherwise."""
     if found.same or found.causes:
@@ -289,9 +280,12 @@ def _print_one(
         return
     console.print("Cause", style="bold cyan")
     for cause in found.causes:
-        what, alone = cause_phrases(cause, found)
-        indented(console, what, 2, "bold")
-        indented(console, alone, 6)
+        d = cause.difference
+        what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
+        indented(console, what + (f" (XLA {d.releases})" if d.releases else ""), 2, "bold")
+        sides = (cause.totals, found.after) if cause.is_undone else (found.before, cause.totals)
+        effect = "without and with it" if cause.is_undone else "alone"
+        indented(console, f"{effect}: {_launch_text(*figures(*sides))}", 6)
     if unexplained(found):
         indented(console, unexplained(found))
     if found.comparison.flipped:

@@ -213,7 +213,12 @@ class _Masked:
         for number, (computation, line) in self.written.items():
             written, masked = loose.fullmatch(line), loose.fullmatch(self.lines[number])
             if written is None or masked is None:
-                self._restore_other(module, computation, line)
+                if line.startswith("HloModule "):
+                    text = line[line.index(",") :].rstrip()
+                    module.attributes = Attributes(text, attributes_of(text))
+                for c in module.computations if line.startswith("},") else ():
+                    if c.name == computation:
+                        c.attributes_text = line[1:].rstrip()
                 continue
             x = places.get(computation, {}).get(written[2])
             if x is None:
@@ -230,15 +235,6 @@ class _Masked:
         if self.has_signatures:
             module.print_options = replace(module.print_options, signatures=True)
         return True
-
-    def _restore_other(self, module: Module, computation: str, line: str) -> None:
-        if line.startswith("HloModule "):
-            text = line[line.index(",") :].rstrip()
-            module.attributes = Attributes(text, attributes_of(text))
-        elif line.startswith("},"):
-            for c in module.computations:
-                if c.name == computation:
-                    c.attributes_text = line[1:].rstrip()
 
 
 def _computation_names(value: str, computations: set[str]) -> list[str]:

@@ -73,7 +73,12 @@ def read_fast(text: str, fallback: GrammarFallback) -> Module:
         raise FastPathMiss
     if not hasattr(module, "entry"):
         module.entry = module.computations[-1]
-    _check_aliases(match[2], result or module.entry.root.shape)
+    # The result has the elements in `input_output_alias={ {1}: (0, {}) }`.
+    shape = result or module.entry.root.shape
+    aliases = _ALIASES.search(match[2])
+    for index in _ALIASED.findall(aliases[1]) if aliases is not None else ():
+        if not shape.has_index(map(int, index.replace(",", " ").split())):
+            raise FastPathMiss
     _check_names(names)
     _check_names(cache.computations)
     module.print_options = PrintOptions(
@@ -87,14 +92,6 @@ def read_fast(text: str, fallback: GrammarFallback) -> Module:
     module.instruction_names.reserve(names)
     module.computation_names.reserve(cache.computations)
     return module
-
-
-def _check_aliases(text: str, result: Shape) -> None:
-    """Check that the result has the elements in `input_output_alias={ {1}: (0, {}) }`."""
-    aliases = _ALIASES.search(text)
-    for index in _ALIASED.findall(aliases[1]) if aliases is not None else ():
-        if not result.has_index(map(int, index.replace(",", " ").split())):
-            raise FastPathMiss
 
 
 def _check_entry_layout(text: str, cache: ReadCache) -> Shape:

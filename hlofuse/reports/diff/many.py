@@ -178,7 +178,12 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
             right = head not in ("module", "fusions")
             grid.add_column(head, justify="right" if right else "left", overflow="fold")
         for m in shown:
-            cells = cells_of(m, timed)
+            cells = [m.name, count_change_of(*m.kernels), change_of(*m.bytes, "B")]
+            cells[2] += _MARK if m.unknown[0] != m.unknown[1] else ""
+            if timed:
+                cells.append(time_change_of(*m.us) if m.us is not None else "")
+            what = "" if m.same_program else "different program; "
+            cells.append(what + (_kinds([m]) or "fusions unchanged"))
             grid.add_row(*(Text(printable(cell)) for cell in cells))
         console.print()
         console.print(grid)
@@ -212,16 +217,6 @@ def _module(m: ModuleChange) -> dict[str, object]:
 
 def heads(timed: bool) -> list[str]:
     return ["module", "kernels", "bytes", *(["time"] if timed else []), "fusions"]
-
-
-def cells_of(m: ModuleChange, timed: bool) -> list[str]:
-    """A row, in plain text."""
-    what = "" if m.same_program else "different program; "
-    cells = [m.name, count_change_of(*m.kernels), change_of(*m.bytes, "B")]
-    cells[2] += _MARK if m.unknown[0] != m.unknown[1] else ""
-    if timed:
-        cells.append(time_change_of(*m.us) if m.us is not None else "")
-    return [*cells, what + (_kinds([m]) or "fusions unchanged")]
 
 
 def _kinds(modules: Iterable[ModuleChange]) -> str:
