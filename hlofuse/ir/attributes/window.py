@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from hlofuse.ir.record import Record
+from hlofuse.ir.shape import Dims
 
 
 class WindowDimension(Record):
@@ -96,15 +97,15 @@ class SliceRanges(tuple[SliceRange, ...]):
     __slots__ = ()
 
     @property
-    def starts(self) -> tuple[int, ...]:
+    def starts(self) -> Dims:
         return tuple(r.start for r in self)
 
     @property
-    def limits(self) -> tuple[int, ...]:
+    def limits(self) -> Dims:
         return tuple(r.limit for r in self)
 
     @property
-    def strides(self) -> tuple[int, ...]:
+    def strides(self) -> Dims:
         return tuple(r.stride for r in self)
 
     def __str__(self) -> str:
@@ -117,8 +118,8 @@ def _dimension(side: str, letter: str) -> cached_property[int]:
     return cached_property(lambda numbers: getattr(numbers, side).find(letter))
 
 
-def _spatial(side: str) -> cached_property[tuple[int, ...]]:
-    def found(numbers: object) -> tuple[int, ...]:
+def _spatial(side: str) -> cached_property[Dims]:
+    def found(numbers: object) -> Dims:
         labels: str = getattr(numbers, side)
         return tuple(map(labels.index, sorted(filter(str.isdigit, labels))))
 

@@ -11,7 +11,7 @@ from operator import mul
 from msgspec import Struct
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Dims, Instruction
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.shapes import array, is_identity, permute, permuted
 
@@ -142,7 +142,7 @@ def sliced(views: Sequence[View], part: View) -> tuple[list[View], View] | None:
     return out, part
 
 
-Step = tuple[str, tuple[int, ...]]  # `reshape` with sizes or `transpose` with a permutation
+Step = tuple[str, Dims]  # `reshape` with sizes or `transpose` with a permutation
 
 
 class NotTracked(Exception):
@@ -153,8 +153,8 @@ class ShapeTracker(Struct):
     """From an array of the sizes `source` to one of the sizes `result`; layouts do not count. `views` are
     transposes with a copy between any two. An array of one element needs none."""
 
-    source: tuple[int, ...]
-    result: tuple[int, ...]
+    source: Dims
+    result: Dims
     views: list[View]
 
     @classmethod
@@ -368,7 +368,7 @@ def _lineage(instruction: Instruction) -> dict[Instruction, None]:
     return found
 
 
-def _finer(wanted: Sequence[int], present: Sequence[int]) -> tuple[tuple[int, ...], list[int]]:
+def _finer(wanted: Sequence[int], present: Sequence[int]) -> tuple[Dims, list[int]]:
     """`wanted` with the further cuts of `present`, and the end of each wanted dimension in it."""
     needed = list(accumulate(wanted, mul))
     there = list(accumulate(present, mul))

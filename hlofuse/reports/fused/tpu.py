@@ -13,13 +13,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, diff
 from hlofuse.format import bytes_text, fields, plural, printable
 from hlofuse.format.terminal import indented, name_text, plain_table, print_rest
-from hlofuse.inputs.dump_directory import (
-    DumpDirectory,
-    corpus_cases,
-    corpus_file,
-    dumped_module,
-    is_corpus_case,
-)
+from hlofuse.inputs import dump_directory as dumps
 from hlofuse.ir import HlofuseError, Instruction, Json, Module, Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.facts import place_of
@@ -65,15 +59,15 @@ class TpuPair(Record):
 def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None:
     """The dumps before and after XLA:TPU's fusion passes, in a directory or around a file; None without."""
     is_folder = path.is_dir()
-    if is_folder and not is_corpus_case(path) and (cases := corpus_cases(path)):  # a capture
+    if is_folder and not dumps.is_corpus_case(path) and (cases := dumps.corpus_cases(path)):  # a capture
         chosen = [c for c in cases if module in (None, c.name, f"jit_{c.name}")]
         return tpu_files(chosen[0]) if len(chosen) == 1 else None
     folder = path if is_folder else path.parent
-    before, after = corpus_file(folder, "before"), corpus_file(folder, "after")
+    before, after = dumps.corpus_file(folder, "before"), dumps.corpus_file(folder, "after")
     if before is not None and after is not None:
         return before, after
     try:
-        dumped = DumpDirectory(path).pick(module) if is_folder else dumped_module(path)
+        dumped = dumps.DumpDirectory(path).pick(module) if is_folder else dumps.dumped_module(path)
     except HlofuseError:
         return None
     of_tpu = dumped.of_tpu if dumped is not None else []
