@@ -443,18 +443,19 @@ class _Loops:
 
     def _count_joined(self, x: Instruction, inner: int | None, count: float) -> None:
         """The elements of a transpose or copy whose result is read by rows that join several of its own: LLVM
-        divides to find the place of each, unless these are neighbours in the operand too."""
+        divides to find the place of each, unless these dimensions are neighbours in the operand too."""
         shape, operand = x.shape, x.operand.shape
         moved = x.dimensions if x.opcode == "transpose" else range(shape.rank)
         given = [d for d in operand.minor_to_major if operand.dimensions[d] > 1]
         rows = [d for d in shape.minor_to_major if shape.dimensions[d] > 1]
+        if inner is None or not rows or self._by_tiles:
+            return
         neighbours = 1
-        for d, source in zip(rows, given, strict=False):
+        for d, source in zip(rows, given[given.index(moved[rows[0]]) :], strict=False):
             if moved[d] != source:
                 break
             neighbours *= shape.dimensions[d]
-        own = shape.dimensions[rows[0]] if rows and inner is not None else self._row
-        if self._row > max(own, neighbours) and not self._by_tiles:
+        if self._row > max(shape.dimensions[rows[0]], neighbours):
             self._other["element of joined rows"] += count
 
     def _count_tiles(self, kernel: Instruction, shape: Shape, row: int) -> None:

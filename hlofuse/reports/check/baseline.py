@@ -1,9 +1,10 @@
 """Budgets, and the stored baseline, read and written."""
 
 import json
+import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
@@ -57,12 +58,8 @@ class Budget(Record):
 
 def parse_bytes(text: str) -> int:
     """`1500000`, `1.5 MB` (decimal), `2GiB` (binary), in bytes."""
-    number, unit = _split(text)
-    if number is None or unit not in _BYTES:
-        raise HlofuseError(
-            f"{printable(text)!r}: expected bytes such as 1500000, 1.5MB or 2GiB"
-            " (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)"
-        )
+    named = "bytes such as 1500000, 1.5MB or 2GiB (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)"
+    number, unit = _split(text, _BYTES, named)
     if not unit and 0 < number < 1024:
         raise HlofuseError(f"{number:g} needs a unit: {number:g}GiB, or {number:g}B for bytes")
     return round(number * _BYTES[unit])
@@ -70,20 +67,17 @@ def parse_bytes(text: str) -> int:
 
 def parse_time(text: str) -> float:
     """`120us`, `0.5 ms`, in microseconds. A number without a unit would be a guess, and is none."""
-    number, unit = _split(text)
-    if number is None or unit not in _MICROSECONDS:
-        raise HlofuseError(
-            f"{printable(text)!r}: expected a time such as 120us or 0.5ms (units: ns, us, ms, s)"
-        )
+    number, unit = _split(text, _MICROSECONDS, "a time such as 120us or 0.5ms (units: ns, us, ms, s)")
     return number * _MICROSECONDS[unit]
 
 
-def _split(text: str) -> tuple[float | None, str]:
+def _split(text: str, units: Container[str], named: str) -> tuple[float, str]:
+    """The number and the unit; HlofuseError where it is not `named`."""
     found = re.fullmatch(_NUMBER, text.replace("µ", "u").replace("μ", "u"))
-    if found is None:
-        return None, ""
-    number = float(found[1].replace("_", "").replace(",", ""))
-    return (number, found[2].lower()) if number < 1e24 else (None, "")
+    number = float(found[1].replace("_", "").replace(",", "")) if found is not None else math.inf
+    if found is None or number >= 1e24 or found[2].lower() not in units:
+        raise HlofuseError(f"{printable(text)!r}: expected {named}")
+    return number, found[2].lower()
 
 
 _MOST_REASONS = 5
