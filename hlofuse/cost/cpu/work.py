@@ -623,13 +623,13 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
             longest = max(longest, x.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
     found["ynn row"] = max(longest - summed, 0.0)
     for x in computed_in(fusion):
-        if x.opcode == "reduce" and (kept := _kept_bytes(x, fusion, squares)):
+        if x.opcode == "reduce" and (buffered := _buffered_bytes(x, fusion, squares)):
             parts = math.ceil(_run(x.operand.shape, x.dimensions) / _REDUCED_PART)
-            found["bytes fresh" if kept >= FRESH else "bytes l3"] += kept * parts / threads
+            found["bytes fresh" if buffered >= FRESH else "bytes l3"] += buffered * parts / threads
     return dict(found)
 
 
-def _kept_bytes(reduce: Instruction, fusion: Instruction, summed: Container[Instruction]) -> int:
+def _buffered_bytes(reduce: Instruction, fusion: Instruction, summed: Container[Instruction]) -> int:
     """The bytes that YNNPACK keeps of the same part of all rows: it goes through rows longer than a part by
     parts, and keeps what it computes in two steps or more from what is repeated along them (16 measured)."""
     shape = reduce.operand.shape

@@ -297,7 +297,7 @@ def test_a_device_is_the_same_after_writing_and_reading(
 
 
 @pytest.mark.parametrize(
-    ("machine", "threads", "name", "said"),
+    ("machine", "threads", "name", "note"),
     [
         ("vendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 7B13", 1, "epyc_1_thread", "this machine"),
         ("AMD Ryzen 9 5950X 16-Core Processor", 32, "epyc_2_threads", "this machine of 32 threads"),
@@ -306,9 +306,9 @@ def test_a_device_is_the_same_after_writing_and_reading(
     ],
 )
 def test_the_default_is_the_most_similar_cpu(
-    machine: str, threads: int, name: str, said: str, monkeypatch: pytest.MonkeyPatch
+    machine: str, threads: int, name: str, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (similar_cpu(machine, threads).name, similar_cpu(machine, threads).similar_to) == (name, said)
+    assert (similar_cpu(machine, threads).name, similar_cpu(machine, threads).similar_to) == (name, note)
     monkeypatch.delenv(CHOICE)
     assert chosen_cpu() == similar_cpu(*this_machine())
     with assumed_cpu(name):
