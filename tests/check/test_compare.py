@@ -84,7 +84,7 @@ def test_a_time_that_only_one_side_has_is_not_compared() -> None:
 
 
 def test_times_for_two_cpus_are_not_compared() -> None:
-    here, there = (profile("m.py:3 f | kLoop: add", us=us, cpu=cpu) for us, cpu in ((9.0, "a"), (1.0, "b")))
+    here, there = (replace(profile("a | b", us=us), cpu=cpu) for us, cpu in ((9.0, "a"), (1.0, "b")))
     assert codes(compare(here, there, nothing_refused)) == [("time-not-compared", "warning")]
     assert codes(compare(here, replace(there, cpu="a"), nothing_refused)) == [("more-time", "error")]
 

@@ -7,17 +7,8 @@ import pytest
 
 from hlofuse.account import Account
 from hlofuse.account.cpu import CpuTimes
-from hlofuse.cost.cpu.device import (
-    CHOICE,
-    CpuDevice,
-    assumed_cpu,
-    chosen_cpu,
-    cpu_names,
-    cpu_text,
-    load_cpu,
-    similar_cpu,
-    this_machine,
-)
+from hlofuse.cost.cpu import device as cpus
+from hlofuse.cost.cpu.device import CHOICE, CpuDevice, chosen_cpu, cpu_names, cpu_text, load_cpu
 from hlofuse.cost.cpu.work import Caches
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
@@ -35,15 +26,6 @@ LOOP = TEXTS["loop"].replace("TRIPS", 'backend_config={"known_trip_count":{"n":"
 
 def times(release: str = "0.11.1", threads: int = 1) -> CpuTimes:
     return CpuTimes(release_of(release), load_cpu(f"xeon_{threads}_thread{'s' if threads > 1 else ''}"))
-
-
-@pytest.mark.parametrize(("layout", "is_strided"), [("1,0", False), ("0,1", True)])
-def test_a_read_across_rows_is_strided(layout: str, is_strided: bool) -> None:
-    kernel = parse_module(KERNEL.replace("LAYOUT", layout)).entry.root
-    work = times().work(kernel)
-    assert work is not None
-    assert any(name.startswith("tiled bytes") for name in work) is is_strided
-    assert sum(n for name, n in work.items() if name.endswith("operation f32")) == 64 * 256
 
 
 COMPUTED = LOOP.replace("  ROOT u", "  n = f32[1] negate(v)\n  ROOT u").replace(
@@ -109,15 +91,6 @@ ENTRY e {{
 """
     (row,) = Account(parse_module(text), backend="cpu", times=times()).rows
     assert row.cost.bytes_accessed > 0
-
-
-def test_threads_divide_a_large_kernel_alone() -> None:
-    text = KERNEL.replace("LAYOUT", "1,0")
-    large = parse_module(text.replace("64,256", "1024,1024")).entry.root
-    small = parse_module(text).entry.root
-    assert "task" in (times(threads=2).work(large) or {})
-    assert "task" not in (times(threads=1).work(large) or {})
-    assert "task" not in (times(threads=2).work(small) or {})
 
 
 AFTER = TEXTS["after"]
@@ -240,20 +213,6 @@ def test_more_launches_than_eight_that_wait_next_to_one_run_at_once() -> None:
     assert next(rates) < next(rates)
 
 
-PARTS = Path(__file__).with_name("parts.hlo").read_text()
-
-
-@pytest.mark.parametrize(
-    ("last", "length", "name"), [("a", 64, ""), ("m", 64, "serial "), ("c", 128, "serial ")]
-)
-def test_parts_of_a_slice_are_computed_one_by_one(last: str, length: int, name: str) -> None:
-    text = PARTS.replace("LAST", last).replace("LENGTH", str(length))
-    text = text.replace("  d =", "  m = f32[1,64,1] multiply(a, b)\n  d =")
-    found = times().work(parse_module(text).entry.root) or {}
-    assert [k for k in found if "exponential" in k] == [f"{name}exponential f32"]
-    assert not any(k.startswith("strided") for k in found)  # neighbours of one line
-
-
 def test_lines_at_a_power_of_two_share_few_sets() -> None:
     caches = Caches(48 << 10, 2 << 20, 32 << 20)
     assert caches.level(32 << 10, 64) == "l1"
@@ -308,13 +267,16 @@ def test_a_device_is_the_same_after_writing_and_reading(
 def test_the_default_is_the_most_similar_cpu(
     machine: str, threads: int, name: str, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (similar_cpu(machine, threads).name, similar_cpu(machine, threads).similar_to) == (name, note)
+    assert (cpus.similar_cpu(machine, threads).name, cpus.similar_cpu(machine, threads).similar_to) == (
+        name,
+        note,
+    )
     monkeypatch.delenv(CHOICE)
-    assert chosen_cpu() == similar_cpu(*this_machine())
-    with assumed_cpu(name):
+    assert chosen_cpu() == cpus.similar_cpu(*cpus.this_machine())
+    with cpus.assumed_cpu(name):
         assert chosen_cpu() == load_cpu(name)
-    with assumed_cpu("of a file"):
-        assert chosen_cpu() == similar_cpu(*this_machine())
+    with cpus.assumed_cpu("of a file"):
+        assert chosen_cpu() == cpus.similar_cpu(*cpus.this_machine())
 
 
 @pytest.mark.parametrize("text", ["", "threads = 2", "[rates]\na = 'b'"])
