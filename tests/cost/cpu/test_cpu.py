@@ -275,8 +275,6 @@ def test_the_default_is_the_most_similar_cpu(
     assert chosen_cpu() == cpus.similar_cpu(*cpus.this_machine())
     with cpus.assumed_cpu(name):
         assert chosen_cpu() == load_cpu(name)
-    with cpus.assumed_cpu("of a file"):
-        assert chosen_cpu() == cpus.similar_cpu(*cpus.this_machine())
 
 
 @pytest.mark.parametrize("text", ["", "threads = 2", "[rates]\na = 'b'"])
