@@ -15,6 +15,9 @@ from .size_and_stride import SymbolicTile, symbolic_tile
 from .triton_support import DotDimensions
 
 
+_MOST_CASES = 256  # of the joint condition of all nodes, where there are gaps
+
+
 class TiledNode:
     """An operation under one map (`SymbolicTiledHloInstruction`)."""
 
@@ -142,6 +145,8 @@ class Analysis:
         condition = tile.condition
         if condition != ALWAYS and condition not in self.conditions:
             self.conditions.append(condition)
+            if self._gaps and len(self._joint) * len(condition) > _MOST_CASES:
+                return  # all tilings are tried on each condition
             self._joint = constraints.simplify(constraints.both(self._joint, condition))
             if self._joint == NEVER:
                 raise NotTiled("Tiling constraints are unsatisfiable at HLO ", Operation(op))

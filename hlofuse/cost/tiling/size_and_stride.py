@@ -39,6 +39,7 @@ class SizeAndStride:
     size: Expr
     stride: Expr
     condition: Condition = ALWAYS
+    extent: int | None = None  # The largest size; None for a dimension that does not start at 0
 
 
 def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAndStride | None:
@@ -47,55 +48,62 @@ def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAn
     `xla/codegen/tiling/experimental/tile_propagation.cc`)."""
     kind = expr.kind
     if kind == CONSTANT:
-        return SizeAndStride(ONE, ZERO)
+        return SizeAndStride(ONE, ZERO, extent=1)
     if kind == VARIABLE:
+        lo, hi = (*dims, *symbols)[expr.value]
+        extent = hi + 1 if lo == 0 else None
         if expr.value < len(dims):
-            return SizeAndStride(expr, ONE)
-        lo, hi = symbols[expr.value - len(dims)]
-        return SizeAndStride(constant(hi + 1), ONE) if lo == 0 else None
+            return SizeAndStride(expr, ONE, extent=extent)
+        return SizeAndStride(constant(hi + 1), ONE, extent=extent) if lo == 0 else None
     if kind == MUL:
         inner = size_and_stride(expr.lhs, dims, symbols, gaps)
-        # XLA forgets the condition of the factor.
-        return inner and SizeAndStride(inner.size, mul(inner.stride, expr.rhs))
+        # The releases without gaps forget the condition of the factor.
+        condition = inner.condition if inner and gaps else ALWAYS
+        return inner and SizeAndStride(inner.size, mul(inner.stride, expr.rhs), condition, inner.extent)
     if kind == ADD:
         parts = [size_and_stride(e, dims, symbols, gaps) for e in summands(expr)]
         present = [p for p in parts if p is not None]
         return _sum_size_and_stride(present, dims, gaps) if len(present) == len(parts) else None
     if expr.rhs.kind != CONSTANT:
         return None
-    if kind == FLOORDIV:
-        return SizeAndStride(_ceil_div(expr.lhs, expr.rhs), ONE) if _is_dim(expr.lhs, dims) else None
-    assert kind == MOD
-    return _mod_size_and_stride(expr.lhs, expr.rhs, dims)
+    divided = expr.lhs.lhs if kind == MOD and expr.lhs.kind == FLOORDIV else expr.lhs
+    tile = _divided(divided, dims, symbols, gaps)
+    if tile is None or (divided is not expr.lhs and expr.lhs.rhs.kind != CONSTANT):
+        return None
+    if divided is not expr.lhs:
+        tile = _quotients(tile, expr.lhs.rhs)
+    return _quotients(tile, expr.rhs) if kind == FLOORDIV else _remainders(tile, expr.rhs)
 
 
-def _is_dim(expr: Expr, dims: Dims) -> bool:
-    return expr.kind == VARIABLE and expr.value < len(dims)
+def _divided(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAndStride | None:
+    """The tile of a dimension, or with `gaps` of a whole symbol or of one value at an offset."""
+    shift = 0
+    if gaps and expr.kind == ADD and expr.rhs.kind == CONSTANT and expr.rhs.value >= 0:
+        expr, shift = expr.lhs, expr.rhs.value
+    if expr.kind != VARIABLE or (expr.value >= len(dims) and not gaps):
+        return None
+    tile = size_and_stride(expr, dims, symbols, gaps)
+    if tile is None or tile.extent is None or not shift:
+        return tile if tile is not None and tile.extent is not None else None
+    return SizeAndStride(tile.size, ONE, one(tile.size, (1, 1)), tile.extent + shift)
 
 
 def _ceil_div(a: Expr, b: Expr) -> Expr:
     return floordiv(add(a, add(b, -1)), b)
 
 
-def _mod_size_and_stride(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride | None:
-    """Size and stride of a remainder or quotient: the tile divides the modulus or is a multiple."""
-    if _is_dim(lhs, dims):
-        tile = lhs
-    elif lhs.kind == FLOORDIV and _is_dim(lhs.lhs, dims) and lhs.rhs.kind == CONSTANT:
-        tile = _ceil_div(lhs.lhs, lhs.rhs)
-    else:
-        return None
-    size = subtract(tile, mul(floordiv(add(tile, -1), modulus), modulus))
-    condition = either(one(mod(modulus, tile), (0, 0)), one(mod(tile, modulus), (0, 0)))
-    return SizeAndStride(size, ONE, condition)
+def _quotients(tile: SizeAndStride, divisor: Expr) -> SizeAndStride:
+    assert tile.extent is not None
+    most = (tile.extent - 1) // divisor.value + 1
+    return SizeAndStride(_ceil_div(tile.size, divisor), ONE, tile.condition, most)
 
 
-def _extent(size: Expr, dims: Dims) -> int | None:
-    """The largest value of a size; None for a dimension that does not start at 0."""
-    if size.kind == CONSTANT:
-        return size.value
-    lo, hi = dims[size.value]
-    return hi + 1 if lo == 0 else None
+def _remainders(tile: SizeAndStride, modulus: Expr) -> SizeAndStride:
+    """The tile divides the modulus or is a multiple."""
+    assert tile.extent is not None
+    size = subtract(tile.size, mul(floordiv(add(tile.size, -1), modulus), modulus))
+    divides = either(one(mod(modulus, tile.size), (0, 0)), one(mod(tile.size, modulus), (0, 0)))
+    return SizeAndStride(size, ONE, both(tile.condition, divides), min(modulus.value, tile.extent))
 
 
 def _sum_size_and_stride(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> SizeAndStride | None:
@@ -104,13 +112,14 @@ def _sum_size_and_stride(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> 
     for part in parts:
         condition = both(condition, part.condition)
         size = mul(size, part.size)
-        if part.stride.kind != CONSTANT or not (part.size.kind == CONSTANT or _is_dim(part.size, dims)):
+        is_plain = gaps or part.size.kind in (CONSTANT, VARIABLE)
+        if part.stride.kind != CONSTANT or not is_plain:
             return None
     parts = sorted(parts, key=lambda p: -abs(p.stride.value))
     extents = list[int]()
     whole = []
     for i, part in enumerate(parts):
-        extent = _extent(part.size, dims)
+        extent = part.extent
         if extent is None:
             return None
         step = abs(parts[i - 1].stride.value) if i else 0
@@ -146,7 +155,7 @@ def _contiguous(sizes: list[Expr], extents: list[int], whole: list[bool]) -> Con
                     value = extent if partial < i <= partial + full else 1
                     conjunction = both(conjunction, one(size, (value, value)))
             condition = either(condition, conjunction)
-    return condition
+    return simplify(condition)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
