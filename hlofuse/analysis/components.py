@@ -66,10 +66,6 @@ class Reachability:
                 row |= rows[index[source]]
             rows.append(row)
 
-    def __contains__(self, instruction: Instruction) -> bool:
-        """`IsPresent`."""
-        return instruction in self._index
-
     def reaches(self, a: Instruction, b: Instruction) -> bool:
         """True if `b` depends on `a` or is `a` (`IsReachable`)."""
         return bool(self._rows[self._index[b]] >> self._index[a] & 1)
@@ -77,10 +73,6 @@ class Reachability:
     def connected(self, a: Instruction, b: Instruction) -> bool:
         """True if either depends on the other (`IsConnected`)."""
         return self.reaches(a, b) or self.reaches(b, a)
-
-    def replace(self, old: Instruction, new: Instruction) -> None:
-        """`new` stands where `old` stood (`Replace`)."""
-        self._index[new] = self._index.pop(old)
 
     def merge(self, a: Instruction, b: Instruction) -> None:
         """Let everything that depends on `a` or `b` depend on both (`UpdateReachabilityForMerge`)."""
@@ -112,7 +104,7 @@ class MergedOrder:
         """True if either depends on the other. Many `b` in turn take at most about two walks through all."""
         if a is not self._asked:
             self._asked, self._visited, self._connected = a, 0, None
-        if self._connected is None and self._visited > len(self._place):
+        if self._connected is None and 2 * self._visited > len(self._place):
             start, everywhere = self._placed(a), lambda k: True
             self._connected = self._search(start, self._users, everywhere)
             self._connected |= self._search(start, self._sources, everywhere)
@@ -131,20 +123,13 @@ class MergedOrder:
         last = place[b]
         if first > last:
             return False
+        # From both ends in turn: often one of them has next to nothing in between.
+        later = [a]
+        sooner = [b]
         seen_later = {a}
         seen_sooner = {b}
-        found = self._meet(seen_later, seen_sooner, first, last)
-        self._visited += len(seen_later) + len(seen_sooner)
-        return found
-
-    def _meet(
-        self, seen_later: set[Instruction], seen_sooner: set[Instruction], first: int, last: int
-    ) -> bool:
-        """True if walks from both ends meet. They take turns: often one has next to nothing in between."""
-        place = self._place
-        later = list(seen_later)
-        sooner = list(seen_sooner)
         while later and sooner:
+            self._visited += 1
             for x in self._users(later.pop()):
                 if x in seen_sooner:
                     return True

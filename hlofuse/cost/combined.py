@@ -42,7 +42,7 @@ class CombinedModel(KernelModel):
         """The best tiling of a pair; its cost becomes the pair time, as in XLA's Triton check."""
         tiling = self.tiling.best_tiling(producer, consumer)
         if isinstance(tiling, Tiling):
-            self.cache[producer].set_time(consumer, tiling.estimate)
+            self.cache[producer].times[consumer] = tiling.estimate
         return tiling
 
     def _tiled_run(self, fusion: Instruction) -> Estimate:

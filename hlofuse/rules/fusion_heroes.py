@@ -88,17 +88,8 @@ def heroes_differ(a: Atom | None, b: Atom | None, release: Release) -> tuple[Rul
 def heroes_verdict(
     first: Instruction, second: Instruction, model: KernelModel, settings: Settings
 ) -> Decision:
-    return _verdict((first, _hero(first, model).atom), (second, _hero(second, model).atom), model, settings)
-
-
-def _verdict(
-    one: tuple[Instruction, Atom | None],
-    other: tuple[Instruction, Atom | None],
-    model: KernelModel,
-    settings: Settings,
-) -> Decision:
-    """The verdict on two kernels, each with its hero."""
-    (first, a), (second, b), release = one, other, model.release
+    release = model.release
+    a, b = _hero(first, model).atom, _hero(second, model).atom
     found = heroes_differ(a, b, release)
     if found is not None and settings.enables(found[0]):
         has_old_message = found[0] is TRANSPOSE_AND_REDUCTION and not release.plain_transposes_apart
@@ -128,10 +119,10 @@ def shapes_differ(
     first: Instruction, second: Instruction, model: KernelModel, settings: Settings
 ) -> Decision:
     """`ShapesCompatibleForMultiOutputFusion`."""
-    a, b = _hero(first, model), _hero(second, model)
-    found = _verdict((first, a.atom), (second, b.atom), model, settings)
+    found = heroes_verdict(first, second, model, settings)
     if found is not None:
         return found
+    a, b = _hero(first, model), _hero(second, model)
     x, y = _loop_shape(a), _loop_shape(b)
     if x is y or x.key_ignoring_element_type == y.key_ignoring_element_type:
         return None

@@ -1,9 +1,9 @@
 """Rules of GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`): codes GM….
 `SIBLING_RULES`, `PRODUCER_RULES` and `CONSUMER_RULES` are the orders in which it asks."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from hlofuse.analysis.components import MergedOrder
 from hlofuse.analysis.elementwise import is_elementwise, is_fusible
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.cost.gpu.model import KernelModel
@@ -23,17 +23,7 @@ class MultiOutputState:
 
     model: KernelModel
     settings: Settings
-    reaches: Callable[[Instruction, Instruction], bool]
-    """Does the second depend on the first, or is it the first?"""
-    connected: Callable[[Instruction, Instruction], bool]
-    """Does either depend on the other?"""
-    slices: dict[Instruction, Instruction | None] = field(default_factory=dict)
-    """The slice through which each reader sees the array that is asked about."""
-
-    def only_slice(self, parent: Instruction, reader: Instruction) -> Instruction | None:
-        if reader not in self.slices:
-            self.slices[reader] = _only_slice(parent, reader)
-        return self.slices[reader]
+    order: MergedOrder
 
 
 @dataclass(slots=True)
@@ -72,7 +62,7 @@ CONNECTED = essential("GM010", "One depends on the other", message="… are conn
 
 def siblings_connected(pair: SiblingPair) -> Decision:
     a, b = pair.fusion, pair.other
-    if pair.state.connected(a, b):
+    if pair.state.order.connected(a, b):
         return Verdict(CONNECTED, {}, f"{a.name} and {b.name} are connected")
     return None
 
@@ -86,7 +76,7 @@ def differing_slices(pair: SiblingPair) -> Answer:
     shape = pair.parent.shape
     if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
         return None
-    a, b = (pair.state.only_slice(pair.parent, x) for x in (pair.fusion, pair.other))
+    a, b = _only_slice(pair.parent, pair.fusion), _only_slice(pair.parent, pair.other)
     if a is None or b is None:
         return None
     for dimension, (one, two) in enumerate(zip(a.attributes["slice"], b.attributes["slice"], strict=False)):
@@ -199,7 +189,7 @@ CYCLE = essential(
 
 
 def creates_cycle(pair: ProducerPair) -> Decision:
-    producer, reaches = pair.producer, pair.state.reaches
+    producer, reaches = pair.producer, pair.state.order.reaches
     for operand in pair.consumer.operands:
         if operand is not producer and reaches(producer, operand):
             message = f"{producer.name} would introduce a cycle when fused"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hlofuse.analysis.components import Reachability
+from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, ReusedOperands, follow_tuples, in_place_pairs
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
@@ -281,7 +281,6 @@ def _elementwise_producer(producer: Instruction, consumer: Instruction, in_place
     others = extract(consumer, lambda x: x is not root and is_non_elementwise(x))
     if not others:
         return None
-    reachability = Reachability(body)
     parameter = body.parameters[consumer.operands.index(producer)]
-    conflict = next((x for x in others if x in reachability and reachability.reaches(parameter, x)), None)
+    conflict = next((x for x in others if x.computation is body and depends_on(x, parameter)), None)
     return None if conflict is None else Verdict(CONSUMER_CONFLICT, {"conflict": conflict.name})

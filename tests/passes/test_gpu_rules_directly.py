@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlofuse.analysis.components import MergedOrder
 from hlofuse.compilation import compile
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
@@ -44,12 +45,11 @@ def test_nothing_is_fused_into_a_single_bitcast() -> None:
 
 
 SIBLINGS = TEXTS["siblings"]
-APART = lambda a, b: False  # noqa: E731
 
 
 def test_a_multi_output_fusion_is_no_producer() -> None:
     module = parse_module(SIBLINGS)
-    state = MultiOutputState(KernelModel(load_device(DEVICE), RELEASE), Settings(), APART, APART)
+    state = MultiOutputState(KernelModel(load_device(DEVICE), RELEASE), Settings(), MergedOrder(module.entry))
     assert producer_is_multi_output(LoneProducer(find(module, "f"), state)) is not None
     assert producer_is_multi_output(LoneProducer(find(module, "sum"), state)) is None
     assert "GM020" in {e.rule for e in compile(module, "gpu", device=DEVICE).events}
@@ -59,6 +59,6 @@ def test_too_much_code_for_several_results() -> None:
     module = parse_module(BITCAST)
     model = KernelModel(load_device(DEVICE), RELEASE)
     for limit, refused in ((1, True), (2, False)):
-        state = MultiOutputState(model, Settings({"gpu-max-ir-size": limit}), APART, APART)
+        state = MultiOutputState(model, Settings({"gpu-max-ir-size": limit}), MergedOrder(module.entry))
         verdict = too_much_code(ProducerPair(find(module, "neg"), find(module, "abs"), state))
         assert (verdict is not None) == refused

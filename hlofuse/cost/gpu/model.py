@@ -67,22 +67,15 @@ class KernelModel:
 
     def times(self, producer: Instruction, users: Sequence[Instruction]) -> tuple[int, int]:
         """Ticks of all users with the producer, fusible into each, fused, and of it and them unfused."""
-        own = self.cache[producer]
-        times = own.times
-        answers = own.answers
-        sums = own.sums_of_many(users) if users is producer.users else None
-        if sums is not None:
-            for user in sums.uncounted(users):
-                together = self.pair_time(producer, user, answers.get(user))
-                sums.count(user, together.ticks, self.run_time(user).ticks)
-            return sums.fused, self.run_time(producer).ticks + sums.unfused
-        fused = 0
-        unfused = self.run_time(producer).ticks
+        cache = self.cache
+        times = cache[producer].times
+        answers = cache[producer].answers
         for user in users:
-            together = times.get(user) or self.pair_time(producer, user, answers.get(user))
-            fused += together.ticks
-            unfused += self.run_time(user).ticks
-        return fused, unfused
+            if user not in times:
+                self.pair_time(producer, user, answers.get(user))
+        # There may be thousands, and nearly all are known.
+        alone = [(cache[user].run or self.run_time(user)).ticks for user in users]
+        return sum([times[user].ticks for user in users]), self.run_time(producer).ticks + sum(alone)
 
     def cached_times(
         self, producers: Iterable[Instruction], users: Sequence[Instruction]
@@ -120,14 +113,15 @@ class KernelModel:
         """Drop its run time and current pairs (`GpuPerformanceModelCache::Invalidate`)."""
         cache = self.cache
         if (own := cache.get(instruction)) is not None:
-            own.run = own.sums = None
+            own.run = None
             own.times.clear()
             own.answers.clear()
         for operand in instruction.operands:
             if operand.opcode == "get-tuple-element":
                 operand = operand.operand
             if (of_operand := cache.get(operand)) is not None:
-                of_operand.drop(instruction)
+                of_operand.times.pop(instruction, None)
+                of_operand.answers.pop(instruction, None)
 
     def launch(self, instruction: Instruction) -> Launch:
         """Emitter kind and launch dimensions of a single instruction."""

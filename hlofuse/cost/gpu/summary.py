@@ -69,7 +69,6 @@ class Summary:
         return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
 
 
-_MANY_USERS = 16
 _MOST_SPLITS = 32  # a limit above XLA's, which is ten
 
 
@@ -165,77 +164,20 @@ class PairTable:
         return pair
 
 
-class UserSums:
-    """Sums over many users, kept up to date: adding them up anew at each change would be quadratic."""
-
-    __slots__ = ("_counted", "allowed", "fused", "unfused")
-
-    allowed: set[Instruction]  # Users known to be allowed
-    fused: int  # Sums of ticks over the counted users
-    unfused: int
-    _counted: dict[Instruction, tuple[int, int]]
-
-    def __init__(self) -> None:
-        self.allowed, self._counted = set(), {}
-        self.fused = self.unfused = 0
-
-    def uncounted(self, users: Sequence[Instruction]) -> list[Instruction]:
-        """Those of the users, which are all there are, that the sums are without."""
-        counted = self._counted
-        left = [user for user in users if user not in counted]
-        if len(counted) + len(left) > len(users):
-            for gone in set(counted).difference(users):
-                self.drop(gone)
-        return left
-
-    def count(self, user: Instruction, fused: int, unfused: int) -> None:
-        """Add a user's ticks, with the producer fused into it and without, to the sums."""
-        self._counted[user] = fused, unfused
-        self.fused += fused
-        self.unfused += unfused
-
-    def drop(self, user: Instruction) -> None:
-        """The user, or its time with the producer, has changed."""
-        self.allowed.discard(user)
-        if user in self._counted:
-            fused, unfused = self._counted.pop(user)
-            self.fused -= fused
-            self.unfused -= unfused
-
-
 class CacheEntry:
     """Cached entries of one instruction (`GpuPerformanceModelCache`), and whether it may be fused."""
 
-    __slots__ = ("answers", "run", "sums", "times")
+    __slots__ = ("answers", "run", "times")
 
     run: Estimate | None
     times: dict[Instruction, Estimate]  # Times with it fused into each of its users
     answers: dict[Instruction, Any]
     """Fusibility with each user: the structure if allowed, otherwise the refusal."""
-    sums: UserSums | None  # Of an instruction with many users
 
     def __init__(self) -> None:
-        self.run = self.sums = None
+        self.run = None
         self.times = {}
         self.answers = {}
-
-    def sums_of_many(self, users: Sequence[Instruction]) -> UserSums | None:
-        """The sums over all users if they are many."""
-        if self.sums is None and len(users) > _MANY_USERS:
-            self.sums = UserSums()
-        return self.sums if len(users) > _MANY_USERS else None
-
-    def set_time(self, user: Instruction, estimate: Estimate) -> None:
-        self.times[user] = estimate
-        if self.sums is not None:
-            self.sums.drop(user)
-
-    def drop(self, user: Instruction) -> None:
-        """The user has changed."""
-        self.times.pop(user, None)
-        self.answers.pop(user, None)
-        if self.sums is not None:
-            self.sums.drop(user)
 
 
 class EstimateCache(dict[Instruction, CacheEntry]):

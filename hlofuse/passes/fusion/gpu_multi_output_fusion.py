@@ -41,9 +41,7 @@ class _Driver:
         self._settings = options.settings
         self._recorder = recorder
         self._reach = MergedOrder(computation)
-        self._state = rules.MultiOutputState(
-            model, options.settings, self._reach.reaches, self._reach.connected
-        )
+        self._state = rules.MultiOutputState(model, options.settings, self._reach)
 
     def run(self) -> bool:
         changed = False
@@ -75,7 +73,6 @@ class _Driver:
             return False
         siblings = [x for x in parent.users if self._is_candidate(x)]
         siblings.sort(key=_preference, reverse=True)
-        self._state.slices.clear()
         changed = False
         for k, fusion in enumerate(siblings):
             if fusion.opcode != "fusion":
@@ -154,7 +151,6 @@ class _Driver:
         self._reach.merge(fusion, other)
         merge_extra_output(fusion, other)
         self._model.changed(fusion)
-        self._state.slices.pop(fusion, None)
 
     def _forget(self, *instructions: Instruction) -> None:
         for instruction in instructions:

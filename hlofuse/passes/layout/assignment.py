@@ -267,8 +267,6 @@ class Requests:
         self._added = list[Constraint]()
         self.places = dict[Instruction, dict[Instruction, list[int]]]()
         """The numbers of operands, for instructions with many."""
-        self.agreed = dict[Instruction, Order]()
-        """The layout that an instruction has asked of every array operand of that rank."""
         self.callers_first = False
         """`reverse_computation_order_`."""
 
@@ -326,7 +324,6 @@ class Requests:
         operands = self.computations[computation_of(instruction)].operands
         constraint = operands.setdefault((instruction, number), new)
         if constraint is new or constraint.update(new):
-            self.agreed.pop(instruction, None)
             self.push(constraint)
 
     def set_array_operand_layout(
@@ -340,6 +337,9 @@ class Requests:
         priority: int | None = None,
     ) -> None:
         """`SetArrayOperandLayout`."""
+        found = self.computations[computation_of(instruction)].operand_shape(instruction, number)
+        if found is not None and found.is_array and found.minor_to_major == order:
+            return  # as it has it, whoever asks; a concatenate of many parts is asked for all of them by each
         shape = relaid(instruction.operands[number].shape, order)
         self.set_operand_layout(instruction, number, shape, mandatory=mandatory, dfs=dfs, priority=priority)
 
@@ -486,12 +486,11 @@ class LayoutAssignment(Requests):
         """The numbers under which it reads an operand."""
         if len(user.operands) <= _FEW_OPERANDS:
             return [number for number, x in enumerate(user.operands) if x is operand]
-        found = self.places.get(user)
-        if found is None:
-            found = self.places[user] = {}
+        if user not in self.places:
+            self.places[user] = {}
             for number, x in enumerate(user.operands):
-                found.setdefault(x, []).append(number)
-        return found.get(operand, ())
+                self.places[user].setdefault(x, []).append(number)
+        return self.places[user].get(operand, ())
 
     def _from_operand(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraint`."""
@@ -519,8 +518,9 @@ class LayoutAssignment(Requests):
         if not changes or user.opcode == "reduce":
             if user.opcode == "concatenate" and _is_smaller_part(user, operand):
                 return
-            if self.agreed.get(user) != order:
-                self._to_siblings(user, operand, order, priority)
+            for k, sibling in enumerate(user.operands):
+                if sibling is not operand and sibling.is_array and sibling.rank == rank:
+                    self.set_array_operand_layout(user, k, order, priority=priority)
             for inner, buffer in defined:
                 if inner.rank == rank:
                     self.set_buffer_layout(buffer, order, priority=priority)
@@ -530,19 +530,6 @@ class LayoutAssignment(Requests):
             if found is not None:
                 must, dfs = user.opcode == "transpose", goes_depth_first(user)
                 self.set_buffer_layout(buffer, found, mandatory=must, dfs=dfs, priority=priority)
-
-    def _to_siblings(self, user: Instruction, operand: Instruction, order: Order, priority: int) -> None:
-        """Ask for the layout of one operand in all others of its rank; they often have it already."""
-        wanted = self.computations[computation_of(user)]
-        all_agree = True
-        for k, sibling in enumerate(user.operands):
-            if sibling.is_array and sibling.rank == operand.rank:
-                if sibling is not operand:
-                    self.set_array_operand_layout(user, k, order, priority=priority)
-                shape = wanted.operand_shape(user, k)
-                all_agree &= shape is not None and shape.minor_to_major == order
-        if all_agree:
-            self.agreed[user] = order
 
     def _to_aliased_output(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraintToResultForCustomCall`."""

@@ -34,7 +34,6 @@ def settle(layouts: LayoutAssignment) -> None:
     for k in range(ROUNDS + layouts.callers_first):
         layouts.of_buffer.clear()
         layouts.unconstrained.clear()
-        layouts.agreed.clear()
         for constraint in layouts.computations.values():
             constraint.operands.clear()
         is_extra = layouts.callers_first and not k

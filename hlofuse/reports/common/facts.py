@@ -46,7 +46,6 @@ class Facts:
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in replay.after.computations if c.fusion is None for i in c}
         self.launched_after = launched(replay.after)
-        self._kernels: dict[str, bool] = {}
         self._places: dict[str, Place] = {}
         self._at_stake: dict[Instruction, float | None] = {}
         self._explained: dict[str, dict[CreatedBy, None]] = {}
@@ -55,11 +54,8 @@ class Facts:
 
     def is_kernel(self, name: str) -> bool:
         """True if what the instruction of this final name yields, a view or not, is a kernel's result."""
-        found = self._kernels.get(name)
-        if found is None:
-            x = self.after.get(name)
-            found = self._kernels[name] = x is not None and through_views(x).name in self.launched_after
-        return found
+        x = self.after.get(name)
+        return x is not None and through_views(x).name in self.launched_after
 
     @cached_property
     def account_before(self) -> Account:

@@ -174,19 +174,15 @@ class Legality:
         """The first refusal among the users, and whose (`CanFuseWithAllNonBitcastUsers`)."""
         if not producer.users:
             return _NO_USERS, None
-        users = producer.users
-        sums = self._cache[producer].sums_of_many(users)
-        if sums is not None:
-            allowed = sums.allowed
-            users = [user for user in users if user not in allowed]
-        only_bitcasts = len(users) == len(producer.users)
-        for user in users:
+        answers = self._cache[producer].answers
+        only_bitcasts = True
+        for user in producer.users:
             if user.opcode != "bitcast" or not is_fusible_bitcast(user, self.model.release):
                 only_bitcasts = False
+                if isinstance(answers.get(user), SummaryPair):
+                    continue
                 if (refused := self.verdict(producer, user)) is not None:
                     return refused, user
-                if sums is not None:
-                    sums.allowed.add(user)
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
@@ -246,7 +242,7 @@ class Legality:
             if pair is not None:
                 self.tilings[pair] = tiling
         if isinstance(tiling, Tiling):
-            self.model.cache[producer].set_time(consumer, tiling.estimate)
+            self.model.cache[producer].times[consumer] = tiling.estimate
         return tiling
 
     def tilings_of(
