@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from hlofuse.account import Account, Totals
@@ -12,6 +15,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.record import replace
 from hlofuse.reports.whatif.model import trial_of
 from ..fixtures import companion_texts
+from ..running import Run
 
 TEXTS = companion_texts(__file__)
 
@@ -47,6 +51,28 @@ ENTRY e {
     branches = (TEXTS["branches"], TEXTS["branches"].replace("(p, a, i)", "(p, i, a)"))
     found = [moved_once(Account(parse_module(b), backend="gpu")) for b in branches]
     assert found == [2 * 10 * 4, 1000 * 4 + 10 * 4]
+
+
+@pytest.mark.parametrize(
+    ("target", "backend", "is_open"),
+    [
+        ("xla_ffi_python_gpu_callback", "gpu", True),
+        ("xla_ffi_python_cpu_callback", "cpu", True),
+        ("cusolver_getrf_ffi", "gpu", True),
+        ("__cub$DeviceRadixSort", "gpu", False),
+    ],
+)
+def test_callbacks_and_calls_that_do_more_than_move_bytes_may_take_any_time(
+    hlofuse: Run, tmp_path: Path, target: str, backend: str, is_open: bool
+) -> None:
+    call = f'ROOT c = f32[64] custom-call(p), custom_call_target="{target}"'
+    (tmp_path / "c.hlo").write_text(f"HloModule m\nENTRY e {{\n  p = f32[64] parameter(0)\n  {call}\n}}\n")
+    device = ["--device", "h100_sxm"] if backend == "gpu" else []
+    options = [tmp_path / "c.hlo", "--target", backend, *device]
+    totals = json.loads(hlofuse("explain", *options, "--format", "json").out)["totals"]
+    assert (totals["open_ended"] == 1) == is_open
+    assert ("not known" in hlofuse("kernels", *options).out) == (is_open and backend == "gpu")
+    assert ("c: time not known" in hlofuse("why", *options[:1], "c", *options[1:]).out) == is_open
 
 
 @pytest.mark.parametrize(

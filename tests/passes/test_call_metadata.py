@@ -93,3 +93,5 @@ def test_frames_are_called_out_of_the_frames_of_calls(of_call: int, of_inner: in
     repeated_call = parse_module(print_module(simplified))
     assert repeated_call.stack_frames == simplified.stack_frames
     assert repeated_call.entry.root.attributes["metadata"] == root.attributes["metadata"]
+    frozen = parse_module(print_module(simplified).replace("model.py", "<frozen runpy>"))
+    assert frozen.source_of(frozen.entry.root) is None  # a line of Python's own

@@ -770,6 +770,10 @@ CASES: dict[str, tuple[str, ...]] = {
     "ring-not-shift (one row)": (window(SUMMED), window(one_row(2, 3))),
     "ring-not-shift (roll)": (window(SUMMED, roll=rolled(3)), window(SUMMED, roll=rolled(2))),
     "barrier-before-the-update": (table("v"), table("one_x")),
+    "barrier-before-the-update (gradient)": (
+        re.sub("(?m)( while.*)$", r'\1, metadata={op_name="jvp(f)/while"}', table("v")),
+        re.sub("(?m)( while.*)$", r'\1, metadata={op_name="transpose(jvp(f))/while"}', table("v")),
+    ),
     "barrier-before-the-update (after)": (table("one_x", "new"), table("one_x", "no")),
     "checkpoint-the-body": (
         stacked_for("dynamic-slice(a, j, none), dynamic_slice_sizes={1,2}"),
