@@ -67,8 +67,8 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
 
 def _spec_text(spec: Iterable[tuple[str, ...]]) -> str:
     """`P(None, 'x')`, as `jax.P` shows it."""
-    names = ["None" if not axes else repr(axes[0] if len(axes) == 1 else axes) for axes in spec]
-    return f"P({', '.join(names)})"
+    names = ", ".join(repr(axes[0] if len(axes) == 1 else axes or None) for axes in spec)
+    return f"P({names})"
 
 
 def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
