@@ -258,7 +258,7 @@ ENTRY e {{
 """
 
 
-KEPT: dict[str, object] = {"kept": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
+DIVIDED: dict[str, object] = {"kept": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ KEPT: dict[str, object] = {"kept": 16, "index": "id", "begin": "begin", "more": 
     ],
 )
 def test_an_array_gathered_to_keep_a_part(changed: dict[str, object], share: int | None) -> None:
-    account = Account(parse_module(RESHARD.format(**(KEPT | changed))), backend="gpu")
+    account = Account(parse_module(RESHARD.format(**(DIVIDED | changed))), backend="gpu")
     (gather,) = account.collectives
     assert gather.sharding == "{devices=[4,1]<=[4]}"
     found = gather.resharding
@@ -284,7 +284,7 @@ def test_an_array_gathered_to_keep_a_part(changed: dict[str, object], share: int
 
 
 def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> None:
-    (tmp_path / "reshard.hlo").write_text(RESHARD.format(**KEPT))
+    (tmp_path / "reshard.hlo").write_text(RESHARD.format(**DIVIDED))
     options = [tmp_path / "reshard.hlo", "--target", "gpu", "--device", "h100_sxm"]
     text = hlofuse("explain", *options).out
     assert "Collectives: 3.07 kB sent by each device, 18.14 µs not hidden by kernels" in text
@@ -300,7 +300,7 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
     assert totals["exposed_collectives_kind"] == "estimated"
 
 
-ASKED = """HloModule m
+CONSTRAINED = """HloModule m
 ENTRY e {
   x = f32[16,64] parameter(0)
   t = f32[16,64] tanh(x), metadata={op_name="f/tanh"}
@@ -320,19 +320,19 @@ ENTRY e {
     ],
 )
 def test_a_gather_names_the_constraint_that_asks_for_it(spec: str, near: str) -> None:
-    named = RESHARD.format(**KEPT).replace(
+    named = RESHARD.format(**DIVIDED).replace(
         "dimensions={0}\n", 'dimensions={0}, metadata={op_name="f/tanh"}\n'
     )
     for text, expected in ((named, near), (named.replace("f/tanh", "f/exp"), "before")):
         (gather,) = Account(parse_module(text), backend="gpu").collectives
-        program = parse_module(ASKED.replace("SPEC", spec))
+        program = parse_module(CONSTRAINED.replace("SPEC", spec))
         (row,) = with_constraints([CollectiveRow(Place("g"), "before", gather)], program)
         assert row.near == expected
 
 
 def test_work_on_a_gathered_array_of_which_a_part_is_kept(hlofuse: Run, tmp_path: Path) -> None:
     call = 'custom-call(g), custom_call_target="library"'
-    text = RESHARD.format(**KEPT).replace("fusion(g), kind=kInput, calls=moved", call)
+    text = RESHARD.format(**DIVIDED).replace("fusion(g), kind=kInput, calls=moved", call)
     (tmp_path / "work.hlo").write_text(text)
     out = hlofuse("explain", tmp_path / "work.hlo", "--target", "gpu", "--device", "h100_sxm").out
     assert "  gathers the whole array (4.10 kB), computes with all of it, keeps 1/4:\n" in out

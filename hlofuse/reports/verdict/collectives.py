@@ -45,7 +45,7 @@ def collective_rows(
 def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[CollectiveRow, ...]:
     """The rows, each gather with the constraint of `program`, the module before optimizations, by which every
     device has the whole dimension: XLA gathers the array, or one below it of the same elements."""
-    asked = dict[tuple[str | int | None, ...], str]()
+    constraints = dict[tuple[str | int | None, ...], str]()
     for x in program.instructions():
         if custom_call_target(x) != "Sharding":
             continue
@@ -54,13 +54,13 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
             whole = [d for d, axes in enumerate(spec) if not axes and line]
             for o in origins(x.operand):
                 for d in whole:
-                    asked[o.op_name, d] = f"{line} asks for {_spec_text(spec)}"
+                    constraints[o.op_name, d] = f"{line} asks for {_spec_text(spec)}"
     found = []
     for r in rows:
         x = r.collective.instruction
         key = (x.op_name, *numbers_of(x, "dimensions"))
         if r.collective.exchange.kind == "all-gather":
-            r = replace(r, near=asked.get(key, r.near))
+            r = replace(r, near=constraints.get(key, r.near))
         found.append(r)
     return tuple(found)
 
@@ -128,8 +128,8 @@ def collective_lines(
         undivided = f"{devices} devices do not divide {size:,}"
         yield f"  {undivided}: a result stays divided only if padded to {whole:,}"
     reshardings = dict.fromkeys(found for r in rows if (found := r.collective.resharding) is not None)
-    alike = grouped(((f.is_whole, f.gathered_bytes, f.share, bool(f.work)), f) for f in reshardings)
-    for (is_whole, size, share, works), own in alike.items():
+    equal = grouped(((f.is_whole, f.gathered_bytes, f.share, bool(f.work)), f) for f in reshardings)
+    for (is_whole, size, share, works), own in equal.items():
         what = times(("the whole array " if is_whole else "") + f"({bytes_text(size)})", len(own))
         names = printable(listing([", ".join(g.name for g in f.gathers) for f in own], 1))
         meanwhile = ", computes with all of it," if works else " on each device, then"

@@ -220,8 +220,8 @@ class Verdict(Record):
         """Every kernel that matters has an estimated time, and no loop launches kernels."""
         t = self.totals
         loops = t.launches != t.kernels or t.per_iteration
-        known = t.us is not None and not t.open_ended and (t.floor_us or 0.0) <= _SMALL * t.us
-        return known and not loops
+        estimated = t.us is not None and not t.open_ended and (t.floor_us or 0.0) <= _SMALL * t.us
+        return estimated and not loops
 
     @property
     def scaled_us_left(self) -> float | None:
