@@ -232,10 +232,9 @@ def _put_in_order(
 
 
 def wait_for_reads(loop: Instruction) -> bool:
-    """Parts of a carried array are read before its update, or after, for certain: then XLA copies nothing.
-    JAX has no such barrier in the loop of a gradient: that of the program is elsewhere in it."""
+    """Parts of a carried array are read before its update, or after, for certain: then XLA copies nothing."""
     body, found = body_of(loop), False
-    can_wait = body.root.opcode == "tuple" and not is_backward(loop)
+    can_wait = body.root.opcode == "tuple" and not is_backward(loop)  # there JAX puts it elsewhere
     for k, x in enumerate(body.root.operands if can_wait else ()):
         chain = [x]
         while chain[-1].opcode in _UPDATES:

@@ -1,5 +1,4 @@
-"""Changes that need less memory, each replayed on the module, and those of the program that no replay can
-show."""
+"""Changes that need less memory, each replayed on the module, and those that no replay can show."""
 
 import math
 import re

@@ -23,8 +23,7 @@ _SUMS = values("all-reduce reduce-scatter")
 class CollectiveRow(Record):
     place: Place
     near: str
-    """`a.py:3 asks for P(None, 'x')`, its sharding constraint. Else, without a line of its own, `for a.py:3`,
-    its reader, or `from a.py:3`, its operand's; "" if unknown."""
+    """`a.py:3 asks for P('x')`; without a line of its own `for` a reader's, or `from` an operand's; or ""."""
     collective: Collective
 
     @property
@@ -53,8 +52,9 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
         for spec in shardings_of(x, "sharding")[:1]:
             whole = [d for d, axes in enumerate(spec) if not axes and line]
             for o in origins(x.operand):
-                for d in whole:
-                    constraints[o.op_name, d] = f"{line} asks for {_spec_text(spec)}"
+                if o.op_name and o.is_array and o.shape.dimensions == x.shape.dimensions:
+                    named = f"{line} asks for {_spec_text(spec)}"
+                    constraints |= dict.fromkeys([(o.op_name, d) for d in whole], named)
     found = []
     for r in rows:
         x = r.collective.instruction
