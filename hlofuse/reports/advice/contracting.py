@@ -547,7 +547,7 @@ class View(Struct):
             return None
         rest = [*dict.fromkeys([*rest, *chain.from_iterable(order for _, order in parts)])]
         own |= sizes_of(*parts)
-        operands = [over(o, p, rest, own) if o.rank else p[0] for o, p in zip(x.operands, parts, strict=True)]
+        operands = [p[0] if p[1] in (rest, []) else over(p[0], p, rest, own) for p in parts]
         shape = with_dimensions(x.shape, [own[d] for d in rest])
         dims = {"dimensions": [rest.index(d) for d in gathered]} if gathered else {}
         return make.copy_of(x, operands, shape, **dims), rest
