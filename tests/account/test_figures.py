@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlofuse.account import Account, KernelTimes, account, flips
+from hlofuse.account import Account, KernelTimes, Totals, account, flips
 from hlofuse.account.account import Launched, scaled_saving, scaled_time, share_of_change, totals_of
 from hlofuse.account.bound import fusion_floor
 from hlofuse.account.figures import KernelTime, PairDetail, StepCost, us
@@ -189,6 +189,45 @@ def test_sums_count_each_run() -> None:
     assert found.is_floor
     assert not totals_of([rows[0], launched("a", None, 0)], timed=True).is_floor  # never runs
     assert totals_of([rows[0], launched("a", None)], timed=True).is_floor
+
+
+@pytest.mark.parametrize("kind", ["copy", "library", "fusion"])
+@pytest.mark.parametrize(("us", "is_floor"), [(None, False), (5.0, False), (5.0, True)])
+@pytest.mark.parametrize(("per_iteration", "in_branch"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("runs", [0, 1, 3])
+def test_a_row_counts_as_often_as_it_runs_and_rows_add_up(
+    kind: Any, us: float | None, is_floor: bool, per_iteration: bool, in_branch: bool, runs: int
+) -> None:
+    call = CHAIN.replace("exponential(a)", 'custom-call(a), custom_call_target="f"')
+    row = next(r for r in Account(parse_module(call), backend="gpu").rows if r.instruction.name == "b")
+    how: dict[str, Any] = {"per_iteration": per_iteration, "in_branch": in_branch, "is_floor": is_floor}
+    row = replace(
+        row, kind=kind, runs=runs, us=us, cost=Cost(3, 2, 100, 50, 1), wait_us=0.5, once_us=2.0, **how
+    )
+    time, copies = (us or 0.0) * runs, runs * (kind == "copy")
+    has_run, is_open = runs > 0, is_floor and kind == "library"
+    expected = Totals(
+        1,
+        Cost(3 * runs, 2 * runs, 100 * runs, 50 * runs, 1),
+        launches=runs,
+        per_iteration=per_iteration,
+        iteration_us=((us or 0.0) - 2.0) * runs * per_iteration,
+        copies=copies,
+        copy_bytes=150 * copies,
+        in_branches=in_branch,
+        without_time=us is None and has_run,
+        host_wait_us=0.5 * runs,
+        open_ended=is_open and has_run,
+        modelled_us=0.0 if is_floor else time,
+        floor_us=time if is_floor else 0.0,
+        floors=is_floor,
+    )
+    assert totals_of([row], timed=True) == expected
+    nothing, twice = totals_of([], timed=True), totals_of([row, row], timed=True)
+    assert twice.cost == Cost(6 * runs, 4 * runs, 200 * runs, 100 * runs, 2)
+    for name in set(Totals.__struct_fields__) - {"cost"}:
+        zero, one, two = (getattr(t, name) for t in (nothing, expected, twice))
+        assert two == (one if one == zero else 2 * one), name
 
 
 class _Rows:
