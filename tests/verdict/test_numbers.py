@@ -8,11 +8,13 @@ from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
 from hlofuse.account import Totals, observed_replay
 from hlofuse.account.bound import FusionFloor
+from hlofuse.account.collectives import Overlap
 from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
@@ -21,7 +23,7 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.verdict import candidates, phrases, text
 from hlofuse.reports.verdict import verdict as module
-from hlofuse.reports.verdict.collectives import collective_rows
+from hlofuse.reports.verdict.collectives import _overlap, collective_rows
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial, rank
 from .test_verdict import RMS
@@ -106,6 +108,26 @@ def test_a_collective_without_a_line_is_near_one_of_49_instructions(
         (row,) = collective_rows([collective], lambda x: Place(x.name, source=sources.get(x.name)))
         assert row.near == found
         sources["c"] = "c.py:3 f"
+
+
+@pytest.mark.parametrize(
+    ("overlap", "is_floor", "hides_exactly", "word"),
+    [
+        (None, False, True, None),
+        (Overlap(False, [], 3.0), False, True, "synchronous"),
+        (Overlap(True, [], 3.0), False, True, "exposed"),
+        (Overlap(True, [ANY], None), False, True, None),
+        (Overlap(True, [ANY], 3.0), True, True, None),
+        (Overlap(True, [ANY], 0.0), False, False, "hidden"),
+        (Overlap(True, [ANY], 3.0), False, True, "partly exposed"),
+        (Overlap(True, [ANY], 3.0), False, False, None),
+    ],
+)
+def test_a_collective_is_hidden_as_far_as_times_say(
+    overlap: Overlap | None, is_floor: bool, hides_exactly: bool, word: str | None
+) -> None:
+    collective: Any = SimpleNamespace(overlap=overlap, is_floor=is_floor, hides_exactly=hides_exactly)
+    assert _overlap(collective) == word
 
 
 @pytest.mark.parametrize(("us", "code", "count"), [(1.0, "PF009", 1), (0.99, "PF009", 0), (1.0, "PF001", 0)])

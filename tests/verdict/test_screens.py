@@ -124,6 +124,7 @@ SCREENS = {
     "two that go together": state(together=((1, 2), trial(30.0))),
     "nothing to suggest": state(**NONE, functions=functions(8), untried=UNTRIED),
     "one suggestion, two functions": state(suggested(1), functions=functions(2)),
+    "little to gain, much to try": state(suggested(1, 0.5), functions=functions(8), untried=UNTRIED),
 }
 PADDED = {"name": "a", "source": "m.py:1", "shape": "f32[8,100]", "padded": "100 → 128 lanes", "share": 0.28}
 COPIED = {"name": "c", "source": None, "layouts": ["{0,1}", "{1,0}"], "reader": None, "bytes": 200001}
@@ -144,6 +145,7 @@ GAINS = [
     trial(None, replace(TOTALS, modelled_us=150.0)),
     trial(4.0, iteration_us_saved=5.0),
 ]
+LACKING = replace(TOTALS, memory_bytes=5 * GB, memory_size=4 * GB)
 FIT = [suggested(n, trial=trial(5.0, temporary_saved=GB, memory_saved=GB + 1 - n)) for n in (1, 2)]
 KERNELS = (
     kernel(0, count=3, iterations=10),
@@ -207,11 +209,18 @@ SENTENCES = {
         floors=1,
     ),
     "the first fits then": state(*FIT, memory_bytes=5 * GB, memory_size=4 * GB),
+    "the first frees enough, and takes it again": state(
+        replace(FIT[1], trial=replace(FIT[1].trial, memory_saved=GB, totals=LACKING)),
+        memory_bytes=5 * GB,
+        memory_size=4 * GB,
+    ),
     "kinds of kernels": state(hot_kernels=KERNELS, floors=1, open_ended=1),
 }
 
 
-@pytest.mark.parametrize(("us", "is_open", "is_floor", "has_time"), product((0.0, 3.0), *[(False, True)] * 3))
+@pytest.mark.parametrize(
+    ("us", "is_open", "is_floor", "has_time"), list(product((0.0, 3.0), *[(False, True)] * 3))
+)
 def test_a_time_of_nothing_is_not_known_unless_estimated(
     us: float, is_open: bool, is_floor: bool, has_time: bool
 ) -> None:
