@@ -195,9 +195,9 @@ def test_of_equal_rule_and_place_the_greatest_gain_stands_and_what_gains_nothing
         suggested(0.0, text="untried", trial=candidates.UNKNOWN),
         suggested(0.0, text="flag without a gain", kind="flag", flag="--f"),
     ]
-    monkeypatch.setattr(module, "of_recipes", lambda *_: recipes)
-    monkeypatch.setattr(module, "of_flags", lambda *_: [])
-    monkeypatch.setattr(module, "of_rules", lambda *_: [])
+    monkeypatch.setattr(candidates, "of_recipes", lambda *_: recipes)
+    monkeypatch.setattr(candidates, "of_flags", lambda *_: [])
+    monkeypatch.setattr(candidates, "of_rules", lambda *_: [])
     found = module.verdict(observed, facts)
     assert [s.text for s in found.suggestions] == ["more", "elsewhere", "just enough"]
     assert [s.text for s in found.untried] == ["untried", "flag without a gain"]
