@@ -14,16 +14,11 @@ def kernel(line: str) -> BaselineKernel:
 
 
 def profile(
-    *lines: str,
-    moved: int = 1000,
-    us: float | None = None,
-    device: str | None = None,
-    name: str = "m",
-    cpu: str | None = None,
+    *lines: str, moved: int = 1000, us: float | None = None, device: str | None = None, name: str = "m"
 ) -> Profile:
     kernels = tuple(kernel(line) for line in lines)
     target = "cpu" if device is None else "gpu"
-    return Profile(name, target, device, "jaxlib 0.11.1", Figures(len(kernels), moved, us), kernels, cpu=cpu)
+    return Profile(name, target, device, "jaxlib 0.11.1", Figures(len(kernels), moved, us), kernels)
 
 
 def nothing_refused() -> list[RefusedEdge]:
