@@ -95,15 +95,15 @@ class MergedOrder:
 
     def __init__(self, computation: Computation) -> None:
         self._place = numbered(computation.post_order())
-        self._asked: Instruction | None = None
-        """Whose connections are asked for in turn; None after a change."""
+        self._start: Instruction | None = None
+        """The instruction whose connections are looked up in turn; None after a change."""
         self._visited = 0
         self._connected: set[Instruction] | None = None
 
     def connected(self, a: Instruction, b: Instruction) -> bool:
         """True if either depends on the other. Many `b` in turn take at most about two walks through all."""
-        if a is not self._asked:
-            self._asked, self._visited, self._connected = a, 0, None
+        if a is not self._start:
+            self._start, self._visited, self._connected = a, 0, None
         if self._connected is None and 2 * self._visited > len(self._place):
             start, everywhere = self._placed(a), lambda k: True
             self._connected = self._search(start, self._users, everywhere)
@@ -146,12 +146,12 @@ class MergedOrder:
 
     def replace(self, old: Instruction, new: Instruction) -> None:
         """`new` stands where `old` stood."""
-        self._asked = None
+        self._start = None
         self._place[new] = self._place.pop(old)
 
     def merge(self, survivor: Instruction, removed: Instruction) -> None:
         """`removed` is about to become part of `survivor`; no path leads between them by way of a third."""
-        self._asked = None
+        self._start = None
         place = self._place
         first, last = sorted((survivor, removed), key=place.__getitem__)
         start = place[first]
@@ -165,7 +165,7 @@ class MergedOrder:
 
     def precede(self, a: Instruction, b: Instruction) -> bool:
         """Place `a` before `b`, for an edge that is about to be added; False where `a` depends on `b`."""
-        self._asked = None
+        self._start = None
         place = self._place
         start = place[b]
         end = place[a]
