@@ -14,7 +14,6 @@ from .op_kinds import OpKind
 from .size_and_stride import SymbolicTile, symbolic_tile
 from .triton_support import DotDimensions
 
-
 _MOST_CASES = 256  # of the joint condition of all nodes, where there are gaps
 
 

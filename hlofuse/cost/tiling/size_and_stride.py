@@ -39,7 +39,7 @@ class SizeAndStride:
     size: Expr
     stride: Expr
     condition: Condition = ALWAYS
-    extent: int | None = None  # The largest size; None for a dimension that does not start at 0
+    extent: int = 1  # The largest size; 0 for that of a dimension that does not start at 0
 
 
 def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAndStride | None:
@@ -48,13 +48,13 @@ def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAn
     `xla/codegen/tiling/experimental/tile_propagation.cc`)."""
     kind = expr.kind
     if kind == CONSTANT:
-        return SizeAndStride(ONE, ZERO, extent=1)
+        return SizeAndStride(ONE, ZERO)
     if kind == VARIABLE:
         lo, hi = (*dims, *symbols)[expr.value]
-        extent = hi + 1 if lo == 0 else None
+        extent = hi + 1 if lo == 0 else 0
         if expr.value < len(dims):
             return SizeAndStride(expr, ONE, extent=extent)
-        return SizeAndStride(constant(hi + 1), ONE, extent=extent) if lo == 0 else None
+        return SizeAndStride(constant(extent), ONE, extent=extent) if extent else None
     if kind == MUL:
         inner = size_and_stride(expr.lhs, dims, symbols, gaps)
         # The releases without gaps forget the condition of the factor.
@@ -63,7 +63,7 @@ def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAn
     if kind == ADD:
         parts = [size_and_stride(e, dims, symbols, gaps) for e in summands(expr)]
         present = [p for p in parts if p is not None]
-        return _sum_size_and_stride(present, dims, gaps) if len(present) == len(parts) else None
+        return _sum_size_and_stride(present, gaps) if len(present) == len(parts) else None
     if expr.rhs.kind != CONSTANT:
         return None
     divided = expr.lhs.lhs if kind == MOD and expr.lhs.kind == FLOORDIV else expr.lhs
@@ -83,9 +83,9 @@ def _divided(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAndStride
     if expr.kind != VARIABLE or (expr.value >= len(dims) and not gaps):
         return None
     tile = size_and_stride(expr, dims, symbols, gaps)
-    if tile is None or tile.extent is None or not shift:
-        return tile if tile is not None and tile.extent is not None else None
-    return SizeAndStride(tile.size, ONE, one(tile.size, (1, 1)), tile.extent + shift)
+    if tile is None or not shift:
+        return tile
+    return SizeAndStride(tile.size, ONE, one(tile.size, (1, 1)), tile.extent and tile.extent + shift)
 
 
 def _ceil_div(a: Expr, b: Expr) -> Expr:
@@ -93,46 +93,39 @@ def _ceil_div(a: Expr, b: Expr) -> Expr:
 
 
 def _quotients(tile: SizeAndStride, divisor: Expr) -> SizeAndStride:
-    assert tile.extent is not None
     most = (tile.extent - 1) // divisor.value + 1
     return SizeAndStride(_ceil_div(tile.size, divisor), ONE, tile.condition, most)
 
 
 def _remainders(tile: SizeAndStride, modulus: Expr) -> SizeAndStride:
     """The tile divides the modulus or is a multiple."""
-    assert tile.extent is not None
     size = subtract(tile.size, mul(floordiv(add(tile.size, -1), modulus), modulus))
     divides = either(one(mod(modulus, tile.size), (0, 0)), one(mod(tile.size, modulus), (0, 0)))
     return SizeAndStride(size, ONE, both(tile.condition, divides), min(modulus.value, tile.extent))
 
 
-def _sum_size_and_stride(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> SizeAndStride | None:
+def _sum_size_and_stride(parts: list[SizeAndStride], gaps: bool) -> SizeAndStride | None:
     condition = ALWAYS
     size = ONE
     for part in parts:
         condition = both(condition, part.condition)
         size = mul(size, part.size)
         is_plain = gaps or part.size.kind in (CONSTANT, VARIABLE)
-        if part.stride.kind != CONSTANT or not is_plain:
+        if part.stride.kind != CONSTANT or not is_plain or not part.extent:
             return None
     parts = sorted(parts, key=lambda p: -abs(p.stride.value))
-    extents = list[int]()
-    whole = []
+    whole = list[bool]()
     for i, part in enumerate(parts):
-        extent = part.extent
-        if extent is None:
-            return None
         step = abs(parts[i - 1].stride.value) if i else 0
-        whole.append(i == 0 or extent * abs(part.stride.value) == step)
+        whole.append(i == 0 or part.extent * abs(part.stride.value) == step)
         # Each part has to fill the step of the one before it, or to stay within it.
-        if not whole[-1] and not (gaps and (extent - 1) * abs(part.stride.value) < step):
+        if not whole[-1] and not (gaps and (part.extent - 1) * abs(part.stride.value) < step):
             return None
-        extents.append(extent)
     stride = ZERO
-    for part, extent in zip(parts, extents, strict=True):
-        stride = _unless_one(part.size, extent, part.stride, stride)
-    sizes = [p.size for p in parts]
-    return SizeAndStride(size, stride, both(condition, _contiguous(sizes, extents, whole)))
+    for part in parts:
+        stride = _unless_one(part.size, part.extent, part.stride, stride)
+    contiguous = _contiguous(parts, whole)
+    return SizeAndStride(size, stride, both(condition, simplify(contiguous) if gaps else contiguous))
 
 
 def _unless_one(size: Expr, extent: int, otherwise: Expr, if_one: Expr) -> Expr:
@@ -141,21 +134,21 @@ def _unless_one(size: Expr, extent: int, otherwise: Expr, if_one: Expr) -> Expr:
     return add(mul(is_one, if_one), mul(add(negate(is_one), 1), otherwise))
 
 
-def _contiguous(sizes: list[Expr], extents: list[int], whole: list[bool]) -> Condition:
+def _contiguous(parts: list[SizeAndStride], whole: list[bool]) -> Condition:
     """The condition, from the largest stride: ones, any size, full (only a `whole` one) dimensions, ones."""
     condition = NEVER
-    count = len(sizes)
+    count = len(parts)
     for partial in range(count):
         for full in range(count - partial):
             if not all(whole[partial + 1 : partial + full + 1]):
                 break
             conjunction = ALWAYS
-            for i, (size, extent) in enumerate(zip(sizes, extents, strict=True)):
+            for i, part in enumerate(parts):
                 if i != partial:
-                    value = extent if partial < i <= partial + full else 1
-                    conjunction = both(conjunction, one(size, (value, value)))
+                    value = part.extent if partial < i <= partial + full else 1
+                    conjunction = both(conjunction, one(part.size, (value, value)))
             condition = either(condition, conjunction)
-    return simplify(condition)
+    return condition
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,27 +25,10 @@ _ELEMENTWISE_TYPES = values("f64 f32 bf16 s8 u8")
 _UNARY = with_trait("ynn-unary")
 _OF_ANGLES = values("cosine sine tan")
 _BINARY = values("add divide maximum minimum multiply power subtract")
-_DOT_TYPES = frozenset(
-    {
-        ("f64", "f64", "f64"),
-        ("f32", "f32", "f32"),
-        ("bf16", "bf16", "f32"),
-        ("s8", "s8", "s32"),
-        ("u8", "s8", "s32"),
-    }
-)
-_NARROW_DOT = ("bf16", "bf16", "bf16")
-_CONVOLUTION_TYPES = _DOT_TYPES - {("bf16", "bf16", "f32"), ("u8", "s8", "s32")}
-_SUM_TYPES = frozenset(
-    {
-        ("f64", "f64"),
-        ("f32", "f32"),
-        ("f16", "f32"),
-        ("bf16", "f32"),
-        ("s8", "s32"),
-        ("u8", "s32"),
-    }
-)
+_DOT_TYPES = values("f64,f64,f64 f32,f32,f32 bf16,bf16,f32 s8,s8,s32 u8,s8,s32")
+_NARROW_DOT = "bf16,bf16,bf16"
+_CONVOLUTION_TYPES = _DOT_TYPES - values("bf16,bf16,f32 u8,s8,s32")
+_SUM_TYPES = values("f64,f64 f32,f32 f16,f32 bf16,f32 s8,s32 u8,s32")
 _EXTREME_TYPES = values("u8 s8 bf16 f16 f32 f64")
 _MOST_DIMENSIONS = 8
 _LEAST_ELEMENTS = 4096
@@ -111,6 +94,10 @@ def _is_row_major(shape: Shape, release: Release) -> bool:
     return (without_ones(shape) if release.ynn_copies_past_ones else shape).is_row_major
 
 
+def _types(*shapes: Shape) -> str:
+    return ",".join(s.element_type for s in shapes)
+
+
 def _laid_out(x: Instruction, release: Release) -> bool:
     return all(_is_row_major(s, release) for s in (x.shape, x.operand.shape))
 
@@ -138,7 +125,7 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
     if len(dot.operands) != 2:
         return False
     shapes = [dot.operands[0].shape, dot.operands[1].shape, dot.shape]
-    types = tuple(s.element_type for s in shapes)
+    types = _types(*shapes)
     is_narrow = types == _NARROW_DOT and release.cpu_keeps_bf16
     if not (is_narrow or types in _DOT_TYPES) or not all(_is_row_major(s, release) for s in shapes):
         return False
@@ -172,18 +159,17 @@ def is_reduction_supported(x: Instruction, release: Release) -> bool:
             return False
     elif not _is_window_supported(x):
         return False
-    types = (source.element_type, x.element_type)
-    if init.element_type != types[1]:
+    if init.element_type != x.element_type:
         return False
     if release.ynn_reduces_at_length:
         is_long = source.element_count >= _LEAST_REDUCED
-        if types[1] != "f32" or not is_long or source.opcode in _FASTER_FUSED:
+        if x.element_type != "f32" or not is_long or source.opcode in _FASTER_FUSED:
             return False
     function = x.to_apply
     if is_of_parameters(function, "add"):
-        return types in _SUM_TYPES
+        return _types(source.shape, x.shape) in _SUM_TYPES
     if is_of_parameters(function, "maximum") or is_of_parameters(function, "minimum"):
-        return types[0] == types[1] and types[0] in _EXTREME_TYPES
+        return source.element_type == x.element_type and x.element_type in _EXTREME_TYPES
     return False
 
 
@@ -202,13 +188,9 @@ def _is_window_supported(x: Instruction) -> bool:
 def is_convolution_supported(x: Instruction, release: Release) -> bool:
     """`IsConvolutionOpSupportedByYnn`: of pictures, features last."""
     shapes = [x.operands[0].shape, x.operands[1].shape, x.shape]
-    types = tuple(s.element_type for s in shapes)
-    if types not in _CONVOLUTION_TYPES or not all(_is_row_major(s, release) for s in shapes):
+    if _types(*shapes) not in _CONVOLUTION_TYPES or not all(_is_row_major(s, release) for s in shapes):
         return False
-    if x.raw("dim_labels") != _DIM_LABELS or x.attributes.get("batch_group_count", 1) not in (
-        1,
-        "1",
-    ):
+    if x.raw("dim_labels") != _DIM_LABELS or str(x.attributes.get("batch_group_count", 1)) != "1":
         return False
     window = x.attributes["window"]
     source, kernel, result = (s.dimensions for s in shapes)

@@ -34,20 +34,17 @@ _ROW_BITS = 128  # that a row of what is transposed for the right side takes, or
 _Path = tuple[ShapeTracker, int] | None
 """From a candidate to an operand of the dot, and the number of that operand."""
 
-# Exchanging a bitcast with a broadcast or transpose (`xla/backends/gpu/transforms/bitcast_utils.cc`).
-#
-# Each answer is the new shape in between and the new `dimensions`; None where the bitcast mixes what the
-# operation tells apart. Element types are the caller's business.
-
-
-Exchange = tuple[Shape, tuple[int, ...]]
+Exchange = tuple[Shape, tuple[int, ...]] | None
+"""A bitcast exchanged with a broadcast or transpose (`xla/backends/gpu/transforms/bitcast_utils.cc`): the new
+shape in between, of any element type, and the new `dimensions`. None where the bitcast mixes what the
+operation tells apart."""
 
 
 def in_memory(shape: Shape) -> tuple[int, ...]:
     return permute(shape.dimensions, shape.minor_to_major)
 
 
-def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | None:
+def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange:
     """bitcast(broadcast(x)) as broadcast(bitcast(x)): the inner shape and the broadcast's dimensions."""
     shape = broadcast.shape
     from_operand = frozenset(broadcast.dimensions)
@@ -67,14 +64,14 @@ def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | No
     return inner, tuple(dims)
 
 
-def bitcast_of_transpose(transpose: Instruction, result: Shape) -> Exchange | None:
+def bitcast_of_transpose(transpose: Instruction, result: Shape) -> Exchange:
     """bitcast(transpose(x)) as transpose(bitcast(x))."""
     operand = transpose.operand.shape
     found = _through_transpose(transpose, result, transpose.shape, operand, transpose.dimensions)
     return (found[0], inverse(found[1])) if found is not None else None
 
 
-def transpose_of_bitcast(transpose: Instruction, operand: Shape) -> Exchange | None:
+def transpose_of_bitcast(transpose: Instruction, operand: Shape) -> Exchange:
     """transpose(bitcast(x)) as bitcast(transpose(x)), `operand` being the shape of x."""
     back = inverse(transpose.dimensions)
     return _through_transpose(transpose, operand, transpose.operand.shape, transpose.shape, back)
@@ -82,7 +79,7 @@ def transpose_of_bitcast(transpose: Instruction, operand: Shape) -> Exchange | N
 
 def _through_transpose(
     transpose: Instruction, result: Shape, outer: Shape, inner: Shape, dims: Sequence[int]
-) -> Exchange | None:
+) -> Exchange:
     """`CalculateBitcastOfTransposeImpl`; the dimensions are the inverse permutation."""
     if transpose.shape.minor_to_major != transpose.operand.shape.minor_to_major:
         return None
@@ -196,13 +193,8 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
     if dot.is_root:
         return dot.shape
     shapes = dict[Instruction, Shape]()
-
-    def spread(users: list[Instruction], shape: Shape) -> bool:
-        new = ((u, shape.with_element_type(u.operand.element_type)) for u in users)
-        return all(shapes.setdefault(u, s).key == s.key for u, s in new)
-
     pending = list(dot.users)
-    if not spread(pending, dot.shape):
+    if not _spread(shapes, pending, dot.shape):
         return None
     for i in pending:  # grows while it is walked
         operand = shapes[i]
@@ -216,9 +208,15 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
         if i.is_root:
             return result.with_element_type(i.element_type)
         pending += (u for u in i.users if u not in shapes)
-        if not spread(i.users, result):
+        if not _spread(shapes, i.users, result):
             return None
     return None
+
+
+def _spread(shapes: dict[Instruction, Shape], to: Sequence[Instruction], shape: Shape) -> bool:
+    """Note the shape for each, but for element types; False where one has another."""
+    new = ((x, shape.with_element_type(x.element_type)) for x in to)
+    return all(shapes.setdefault(x, s).key == s.key for x, s in new)
 
 
 def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
@@ -256,12 +254,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
     if bitcast.element_type != bitcast.operand.element_type:
         return None
     shapes = dict[Instruction, Shape]()
-
-    def spread(operands: list[Instruction], shape: Shape) -> bool:
-        new = ((o, shape.with_element_type(o.element_type)) for o in operands)
-        return all(shapes.setdefault(o, s).key == s.key for o, s in new)
-
-    if not spread(bitcast.operands, bitcast.shape):
+    if not _spread(shapes, bitcast.operands, bitcast.shape):
         return None
     plan = []
     for i in reversed(body.post_order()):
@@ -274,10 +267,10 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
         elif i.opcode in ("broadcast", "transpose"):
             exchange = bitcast_of_broadcast if i.opcode == "broadcast" else bitcast_of_transpose
             found = exchange(i, shape)
-            if found is None or not spread(i.operands, replace(found[0])):
+            if found is None or not _spread(shapes, i.operands, replace(found[0])):
                 return None
             dimensions = found[1]
-        elif not is_elementwise(i) or not spread(i.operands, shape):
+        elif not is_elementwise(i) or not _spread(shapes, i.operands, shape):
             return None
         plan.append((i, shape, dimensions))
     return plan
@@ -367,7 +360,11 @@ class TileableFusion:
             original = self._original.get(candidate, candidate)
             if not _should_take(candidate, original, fusion, path) or candidate.opcode == "parameter":
                 continue
-            if candidate.opcode in _VIEWS and path is not None and not _divides_tiles(candidate, fusion, *path):
+            if (
+                candidate.opcode in _VIEWS
+                and path is not None
+                and not _divides_tiles(candidate, fusion, *path)
+            ):
                 continue
             if self._tilings.can_tile(candidate, fusion):
                 operands = list(candidate.operands)
