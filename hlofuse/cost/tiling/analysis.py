@@ -145,7 +145,7 @@ class Analysis:
         if condition != ALWAYS and condition not in self.conditions:
             self.conditions.append(condition)
             if self._gaps and len(self._joint) * len(condition) > _MOST_CASES:
-                return  # all tilings are tried on each condition
+                return
             self._joint = constraints.simplify(constraints.both(self._joint, condition))
             if self._joint == NEVER:
                 raise NotTiled("Tiling constraints are unsatisfiable at HLO ", Operation(op))

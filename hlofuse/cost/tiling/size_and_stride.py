@@ -62,8 +62,7 @@ def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAn
         return inner and SizeAndStride(inner.size, mul(inner.stride, expr.rhs), condition, inner.extent)
     if kind == ADD:
         parts = [size_and_stride(e, dims, symbols, gaps) for e in summands(expr)]
-        present = [p for p in parts if p is not None]
-        return _sum_size_and_stride(present, gaps) if len(present) == len(parts) else None
+        return None if None in parts else _sum_size_and_stride([p for p in parts if p], gaps)
     if expr.rhs.kind != CONSTANT:
         return None
     divided = expr.lhs.lhs if kind == MOD and expr.lhs.kind == FLOORDIV else expr.lhs
@@ -88,13 +87,9 @@ def _divided(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAndStride
     return SizeAndStride(tile.size, ONE, one(tile.size, (1, 1)), tile.extent and tile.extent + shift)
 
 
-def _ceil_div(a: Expr, b: Expr) -> Expr:
-    return floordiv(add(a, add(b, -1)), b)
-
-
 def _quotients(tile: SizeAndStride, divisor: Expr) -> SizeAndStride:
     most = (tile.extent - 1) // divisor.value + 1
-    return SizeAndStride(_ceil_div(tile.size, divisor), ONE, tile.condition, most)
+    return SizeAndStride(floordiv(add(tile.size, add(divisor, -1)), divisor), ONE, tile.condition, most)
 
 
 def _remainders(tile: SizeAndStride, modulus: Expr) -> SizeAndStride:
@@ -110,8 +105,9 @@ def _sum_size_and_stride(parts: list[SizeAndStride], gaps: bool) -> SizeAndStrid
     for part in parts:
         condition = both(condition, part.condition)
         size = mul(size, part.size)
-        is_plain = gaps or part.size.kind in (CONSTANT, VARIABLE)
-        if part.stride.kind != CONSTANT or not is_plain or not part.extent:
+        if part.stride.kind != CONSTANT or not part.extent:
+            return None
+        if not gaps and part.size.kind not in (CONSTANT, VARIABLE):
             return None
     parts = sorted(parts, key=lambda p: -abs(p.stride.value))
     whole = list[bool]()

@@ -35,9 +35,8 @@ _Path = tuple[ShapeTracker, int] | None
 """From a candidate to an operand of the dot, and the number of that operand."""
 
 Exchange = tuple[Shape, tuple[int, ...]] | None
-"""A bitcast exchanged with a broadcast or transpose (`xla/backends/gpu/transforms/bitcast_utils.cc`): the new
-shape in between, of any element type, and the new `dimensions`. None where the bitcast mixes what the
-operation tells apart."""
+"""The shape in between and the new `dimensions` where a bitcast is exchanged with a broadcast or transpose
+(`xla/backends/gpu/transforms/bitcast_utils.cc`); None where it mixes what the operation tells apart."""
 
 
 def in_memory(shape: Shape) -> tuple[int, ...]:
@@ -360,13 +359,7 @@ class TileableFusion:
             original = self._original.get(candidate, candidate)
             if not _should_take(candidate, original, fusion, path) or candidate.opcode == "parameter":
                 continue
-            if (
-                candidate.opcode in _VIEWS
-                and path is not None
-                and not _divides_tiles(candidate, fusion, *path)
-            ):
-                continue
-            if self._tilings.can_tile(candidate, fusion):
+            if _divides_tiles(candidate, fusion, path) and self._tilings.can_tile(candidate, fusion):
                 operands = list(candidate.operands)
                 append_producer(fusion, candidate)
                 queue.extend((o, _path_before(o, candidate, path)) for o in operands)
@@ -539,8 +532,11 @@ def _keeps_rows(
     return _has_one_stride(back, dims.contracting(number)) and _are_adjacent(back, dims.batch(number))
 
 
-def _divides_tiles(view: Instruction, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
-    """True if tiles of the dot's operand hold whole parts of the dimensions that the view divides."""
+def _divides_tiles(view: Instruction, fusion: Instruction, path: _Path) -> bool:
+    """True if tiles of the dot's operand hold whole parts of the dimensions that a view divides."""
+    if view.opcode not in _VIEWS or path is None:
+        return True
+    tracker, number = path
     sizes, dims = view.operand.shape.dimensions, DotDimensions.of(_dot_in(fusion))
     for (start, first), (end, _) in pairwise(common_factors(sizes, tracker.result)):
         if first in dims.batch(number):
