@@ -10,9 +10,10 @@ or have changed, and `--record` records everything. While tests are recorded, th
 next to that of the text where that has no effect. Tests in which both are always equal are left out.
 
 Each edit has a process of its own, a copy of one that has collected the tests. It replaces the code of the
-edited function. An edit outside functions, or any with `--fresh`, is imported in a new process. A test that
-fails, an import that fails and a process that takes many times its time all notice it. What was computed
-while tests were collected stays as it was. Thus an edit may live that is noticed with `--fresh`.
+edited function. An edit outside functions or in one that asserts, which pytest rewrites, and any with
+`--fresh` is imported in a new process. A test that fails, an import that fails and a process that takes many
+times its time all notice it. What was computed while tests were collected stays as it was. Thus an edit may
+live that is noticed with `--fresh`.
 
 Exit status 1 if fewer than `--least` percent are noticed, 2 if there is nothing to do.
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import dis
 import gc
 import hashlib
 import importlib.abc
@@ -390,7 +392,16 @@ def replacements(mutant: Mutant, root: Path) -> dict[CodeType, CodeType]:
     source, path = (root / mutant.path).read_text(encoding="utf-8"), str(root / mutant.path)
     old, new = (compile(s, path, "exec", dont_inherit=True) for s in (source, mutant.applied_to(source)))
     found: dict[CodeType, CodeType] = {}
-    return found if _add_replacements(old, new, found, function=False) else {}
+    fits = _add_replacements(old, new, found, function=False)
+    return found if fits and not any(map(_asserts, found)) else {}
+
+
+def _asserts(code: CodeType) -> bool:
+    """True if pytest rewrites the code, since it or a function in it asserts."""
+    inner = (c for c in code.co_consts if isinstance(c, CodeType))
+    return any(i.opname == "LOAD_ASSERTION_ERROR" for i in dis.get_instructions(code)) or any(
+        map(_asserts, inner)
+    )
 
 
 def _add_replacements(

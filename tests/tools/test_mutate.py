@@ -107,6 +107,14 @@ def test_a_sample_is_that_of_its_seed_with_one_edit_at_each_place(tmp_path: Path
     assert len(places) == len(set(places)) < len(edits(SOURCE))
 
 
+def test_an_edit_in_a_function_that_asserts_is_not_put_in_its_place(tmp_path: Path) -> None:
+    """pytest rewrites the function, so that its code is not that of the text."""
+    text = "def f(a):\n    assert a\n    return a + 1\ndef g(a):\n    return a + 1\n"
+    (tmp_path / "a.py").write_text(text)
+    for edit in TOOL.mutants(text, "a.py"):
+        assert bool(load_tool("mutate").replacements(edit, tmp_path)) == (edit.line > 3)
+
+
 def test_both_values_are_computed_where_that_changes_nothing() -> None:
     source = """MOST = 8
 class Limits:
