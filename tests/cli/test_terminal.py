@@ -111,8 +111,8 @@ def test_what_is_bold_or_green(
     for command in STYLED:
         out = hlofuse(*command.split(), "--color", "always", columns=100).out
         parts = re.findall(r"\x1b\[([\d;]*[1-9])m *([^\x1b\n]*[A-Za-z]{3}[^\x1b\n]*)", out)
-        words = dict.fromkeys((style, re.sub(r"[\d.,]+", "0", part)[:24].rstrip()) for style, part in parts)
-        text += "".join([f"── {command}\n", *(f"{style} {part}\n" for style, part in words)])
+        texts = dict.fromkeys((style, re.sub(r"[\d.,]+", "0", part)[:24].rstrip()) for style, part in parts)
+        text += "".join([f"── {command}\n", *(f"{style} {part}\n" for style, part in texts)])
     golden("cli/styles.txt", text)
 
 

@@ -226,8 +226,8 @@ def test_a_time_of_nothing_is_not_known_unless_estimated(
 ) -> None:
     k = kernel(0, us=us, is_open=is_open, is_floor=is_floor, has_time=has_time)
     figure, part, *_ = kernel_cells(k, PLAIN)
-    is_known = not is_open and (us > 0 or (has_time and not is_floor))
-    assert (figure, part) == ((us_text(us, is_floor), f"{us:.0f}%") if is_known else ("not known", ""))
+    has_figure = not is_open and (us > 0 or (has_time and not is_floor))
+    assert (figure, part) == ((us_text(us, is_floor), f"{us:.0f}%") if has_figure else ("not known", ""))
 
 
 def test_screens_of_24_lines(golden: Golden) -> None:
