@@ -115,11 +115,12 @@ def test_frames_that_jax_cut_or_xla_joined_lead_to_the_same_functions() -> None:
 
 
 def test_a_path_without_its_callers_gets_the_longest_that_another_has() -> None:
-    paths: Any = [("a", "b", "c", "d"), ("b", "c"), ("b", "x"), ("d", "y"), ("z",), (), ("a",)]
-    start = [("a",), ("a",), ("a", "b", "c"), (), (), ()]
-    assert _aligned(paths) == [paths[0], *((*b, *p) for b, p in zip(start, paths[1:], strict=True))]
-    assert _aligned([("p", "q", "b"), *paths])[2:4] == [("p", "q", "b", "c"), ("p", "q", "b", "x")]
-    assert _aligned([("b", "a", "b", "c"), ("c", "b")])[1] == ("c", "b")  # it calls itself
+    aligned: Any = _aligned
+    paths = [("a", "b", "c", "d"), ("b", "c"), ("b", "x"), ("d", "y"), ("z",), (), ("a",)]
+    start: list[tuple[str, ...]] = [("a",), ("a",), ("a", "b", "c"), (), (), ()]
+    assert aligned(paths) == [paths[0], *((*b, *p) for b, p in zip(start, paths[1:], strict=True))]
+    assert aligned([("p", "q", "b"), *paths])[2:4] == [("p", "q", "b", "c"), ("p", "q", "b", "x")]
+    assert aligned([("b", "a", "b", "c"), ("c", "b")])[1] == ("c", "b")  # it calls itself
 
 
 def test_a_library_called_by_the_user_has_a_share_and_frames_of_libraries_between_do_not() -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -42,7 +43,11 @@ def test_the_sweep(hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pyt
 
 def test_a_sweep_cuts_no_figure_off(samples: Path) -> None:
     """The figures stand next to their knobs exactly where the whole table has room, and else below."""
-    sweep = {"memory_bandwidth": [2e12], "gpu-code-duplication-limit": [10, 15], "launch_overhead_us": [0, 4]}
+    sweep: Any = {
+        "memory_bandwidth": [2e12],
+        "gpu-code-duplication-limit": [10, 15],
+        "launch_overhead_us": [0, 4],
+    }
     report = hlofuse.open(samples / "gpu/softmax", device="h100_sxm")
     swept = report.what_if(sweep=sweep, also_device=["v100"]).data
 
