@@ -449,7 +449,7 @@ def _scaled_factors(
     product; none where something else reads it."""
     scales = [(v, [labels[d] for d in own]) for v, own in multiplied(value)]
     products = [s for s in scales if s[0].opcode == "dot"]
-    if len(products) != 1 or len(scales) < 2:
+    if len(products) != 1 or products[0][0] is value:
         return [], []
     product, own = products[0]
     totals = [u for u in product.users if is_total(u)]
@@ -498,7 +498,7 @@ class View(Struct):
 
     sizes: dict[int, int]
     last: Last
-    brought: Container[int] = ()  # Labels that `last` may add, as those of a batch
+    brought: Collection[int] = ()  # Labels that `last` may add, as those of a batch
     rows: dict[Shape, Instruction] = {}
     done: dict[tuple[Instruction, Dims], Labelled | None] = {}
 

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial, reduce
+from functools import partial
 from math import prod
 from typing import NamedTuple, Self
 
@@ -246,16 +246,19 @@ def _small_first(x: Instruction) -> bool:
     """A product of three in the better order; one with a sum of such products or diagonals term by term."""
     if reorder(x) or _multiply_filters(x):
         return True
-    sums = [o.opcode in ("add", "subtract") and len(o.users) == 1 for o in x.operands]
-    for side, value in enumerate(x.operands):
+    for side, whole in enumerate(x.operands):
+        value = whole.operand if whole.opcode == "transpose" else whole
+        is_sum = value.opcode in ("add", "subtract") and len(whole.users) == len(value.users) == 1
         is_wide = value.element_type in (x.element_type, *FLOATING_TYPES)  # other integers may wrap
-        is_own = [o.opcode in PRODUCTS for o in value.operands] if sums[side] and is_wide else []
+        is_own = [o.opcode in PRODUCTS for o in value.operands] if is_sum and is_wide else []
         if not any(is_own):
             continue
         terms = []
         for term, own in zip(value.operands, is_own, strict=True):
             operands = list(x.operands)
             operands[side] = _alone(term) if own else term
+            if value is not whole:
+                operands[side] = make.copy_of(whole, [operands[side]])
             terms.append(make.copy_of(x, operands))
         total = fold(x, value.opcode, terms)
         smaller = [reorder(t) for t in terms]
@@ -445,9 +448,9 @@ def _nonzero(x: Instruction, depth: int = 0) -> Elements:
         return _nonzero(loop.operand.operands[x.tuple_index], depth)
     parts = [_nonzero(o, depth + 1) for o in x.operands] if depth < 4 * _FEW else []
     if parts and x.opcode in ("add", "subtract", "negate", "convert", "copy"):
-        return reduce(np.logical_or, parts)
+        return parts[0] | parts[-1]
     if parts and x.opcode == "multiply":
-        return reduce(np.logical_and, parts)
+        return parts[0] & parts[-1]
     if parts and x.opcode in _MOVES:
         return MOVES[x.opcode](x, *parts) != 0
     if parts and x.opcode == "select":
