@@ -442,7 +442,7 @@ _MOVES = {*MOVES} - {"bitcast-convert", "dynamic-slice", "dynamic-update-slice"}
 def _nonzero(x: Instruction, depth: int = 0) -> Elements:
     """False at each place where a formula, a mask, a scatter or a sum of such values writes 0."""
     with suppress(CannotEvaluate):
-        return elements(x, {}, MOST_EVALUATED) != 0
+        return np.asarray(elements(x, {}, MOST_EVALUATED) != 0)
     loop = x.called_by("while") if x.opcode == "get-tuple-element" else None
     if loop is not None and x in carried_unchanged(body_of(loop)) and loop.operand.opcode == "tuple":
         return _nonzero(loop.operand.operands[x.tuple_index], depth)
@@ -452,7 +452,7 @@ def _nonzero(x: Instruction, depth: int = 0) -> Elements:
     if parts and x.opcode == "multiply":
         return parts[0] & parts[-1]
     if parts and x.opcode in _MOVES:
-        return MOVES[x.opcode](x, *parts) != 0
+        return np.asarray(MOVES[x.opcode](x, *parts) != 0)
     if parts and x.opcode == "select":
         with suppress(CannotEvaluate):
             return np.where(elements(x.operand, {}, MOST_EVALUATED), *parts[1:])
