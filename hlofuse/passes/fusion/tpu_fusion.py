@@ -70,8 +70,8 @@ def _rank(product: Instruction) -> int:
 
 
 def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> None:
-    """End a kernel where one subtracts the greatest element of each row, of three or more dimensions, from the
-    row. A product's kernel goes on up to there, unless a product reads the softmax. The kernel divides as well
+    """End a kernel where one subtracts the greatest element of each row, of three or more dimensions.
+    A product's kernel goes on up to there unless a product reads the softmax. The kernel divides as well
     unless a product or copy reads the quotient."""
     if greatest.opcode != "reduce" or greatest.to_apply.root.opcode != "maximum":
         return
@@ -144,19 +144,18 @@ class Prediction(OnlySkipped):
 
     def _merge(self, computation: Computation) -> None:
         """Make kernels with several results: of a producer that stays in memory and readers of its size. An
-        elementwise producer takes in one, a reduction if it can, a product those of one shape."""
+        elementwise producer takes in its last reader, or reductions, a product those of one shape."""
         groups, order = self._groups, [x for x in computation.post_order() if is_kernel(x)]
         groups.update((x, [x]) for x in order)
         place = {x: k for k, x in enumerate(order)}
         for producer in order:
             is_single = kind(producer) == "loop"
             users = sorted(filter(is_kernel, producer.users), key=place.__getitem__)
-            firsts = dict[str, int]()
-            for u in users:
-                if kind(u) == "reduce":
-                    firsts.setdefault(str(u.shape), place[u])
-            late = lambda u: -firsts.get(str(u.shape), place[u]) if kind(u) == "reduce" else -place[u]
-            users.sort(key=late if is_single else lambda u: kind(u) == _WRITES)
+            sums = {(kind(u), str(u.shape)): place[u] for u in reversed(users) if kind(u) == "reduce"}
+            if is_single:  # the last first; reductions to one shape stand where their first does
+                users.sort(key=lambda u, sums=sums: -sums.get((kind(u), str(u.shape)), place[u]))
+            else:
+                users.sort(key=lambda u: kind(u) == _WRITES)
             taken: Instruction | None = None
             for user in users:
                 if taken is not None and not (_is_angle(producer) or _is_more(taken, user, is_single)):
@@ -168,7 +167,7 @@ class Prediction(OnlySkipped):
 
     @staticmethod
     def _is_alone(angle: Instruction) -> bool:
-        """True if only its readers share a kernel with a sine or cosine: no other one of the same angle, no result."""
+        """True for the only sine or cosine of an angle, if it is no result."""
         siblings = {u for o in angle.operands for u in o.users if u is not angle}
         return not any(map(_is_angle, siblings)) and all(map(is_kernel, angle.users))
 
@@ -199,7 +198,7 @@ class Prediction(OnlySkipped):
 
 
 def _is_more(taken: Instruction, user: Instruction, is_single: bool) -> bool:
-    """True if a kernel with `taken` takes in another reader: reductions of a loop, equal shapes of a product."""
+    """True if a kernel takes in one more: reductions of a loop, equal shapes of a product."""
     return {kind(taken), kind(user)} == {"reduce"} if is_single else str(user.shape) == str(taken.shape)
 
 
