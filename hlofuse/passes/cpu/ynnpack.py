@@ -26,7 +26,6 @@ _UNARY = with_trait("ynn-unary")
 _OF_ANGLES = values("cosine sine tan")
 _BINARY = values("add divide maximum minimum multiply power subtract")
 _DOT_TYPES = values("f64,f64,f64 f32,f32,f32 bf16,bf16,f32 s8,s8,s32 u8,s8,s32")
-_NARROW_DOT = "bf16,bf16,bf16"
 _CONVOLUTION_TYPES = _DOT_TYPES - values("bf16,bf16,f32 u8,s8,s32")
 _SUM_TYPES = values("f64,f64 f32,f32 f16,f32 bf16,f32 s8,s32 u8,s32")
 _EXTREME_TYPES = values("u8 s8 bf16 f16 f32 f64")
@@ -126,7 +125,7 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
         return False
     shapes = [dot.operands[0].shape, dot.operands[1].shape, dot.shape]
     types = _types(*shapes)
-    is_narrow = types == _NARROW_DOT and release.cpu_keeps_bf16
+    is_narrow = types == "bf16,bf16,bf16" and release.cpu_keeps_bf16
     if not (is_narrow or types in _DOT_TYPES) or not all(_is_row_major(s, release) for s in shapes):
         return False
     dims = DotDimensions.of(dot)
