@@ -238,13 +238,13 @@ def _copies_windows(x: Instruction) -> bool:
     if names is None or test.raw("direction") != "EQ":
         return False
     is_eye = all(o.through("convert").opcode == "iota" for o in test.operands)
-    ones = filters.element_count // max((1, *test.shape.dimensions))
-    return is_eye and ones == x.operands[1].shape.dimensions[names.rhs.index("o")]
+    ones = filters.element_count // max((1, *test.sizes))
+    return is_eye and ones == x.operands[1].sizes[names.rhs.index("o")]
 
 
 def _is_strided(x: Instruction) -> bool:
     """True if the windows of a scatter as `ScatterSimplifier` writes it are elements apart in memory."""
-    table, sizes = x.operands[0].shape, x.operands[-1].shape.dimensions[1:]
+    table, sizes = x.operands[0].shape, x.operands[-1].sizes[1:]
     is_simple = numbers_of(x, "update_window_dims") == (*range(1, table.rank + 1),)
     minor = {*table.minor_to_major[:1]} & {*numbers_of(x, "scatter_dims_to_operand_dims")}
     return is_simple and max(sizes, default=1) > 1 and any(sizes[d] == 1 for d in minor)

@@ -317,7 +317,7 @@ def _updated(kernel: Instruction) -> Work:
     if root.opcode != "dynamic-update-slice":
         return {}
     array, value, *place = root.operands
-    sizes, part = root.shape.dimensions, value.shape.dimensions
+    sizes, part = root.sizes, value.sizes
     spanned = next((d for d in root.shape.minor_to_major if part[d] < sizes[d]), None)
     value = without_views(value)
     is_plain = root is kernel or value.opcode == "parameter"

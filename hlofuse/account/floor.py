@@ -167,7 +167,7 @@ def _sizes(x: Instruction) -> Sizes | None:
             dims = tuple(tuple(int(d) for d in numbers.get(name, ())) for name in _DIMENSIONS)
         else:
             return None
-        lhs, rhs = (o.shape.dimensions for o in x.operands[:2])
+        lhs, rhs = (o.sizes for o in x.operands[:2])
         batch, summed = (math.prod(lhs[d] for d in dims[side]) for side in (0, 2))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None

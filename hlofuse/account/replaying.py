@@ -354,7 +354,7 @@ def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
             found.append(
                 f"{instruction.name} counts {_UNALIGNED} operations per element, not {_ALIGNED}: it"
                 f" concatenates along dimension {dimension}, and the"
-                f" {instruction.operand.shape.dimensions[dimension]} of its first operand is not a"
+                f" {instruction.operand.sizes[dimension]} of its first operand is not a"
                 " multiple of 32. Pad the parts to one, or concatenate along dimension 0."
             )
     return tuple(dict.fromkeys(found))

@@ -81,8 +81,8 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     A batched product is judged by one of its matrices. Eigen runs on several threads unless
     `--xla_cpu_multi_thread_eigen=false`, which gives small products to loops of XLA's own."""
     batch = len(dot.attributes.get("lhs_batch_dims", ()))
-    left, right = (o.shape.dimensions[batch:] for o in dot.operands[:2])
-    result = dot.shape.dimensions[batch:]
+    left, right = (o.sizes[batch:] for o in dot.operands[:2])
+    result = dot.sizes[batch:]
     is_number = not dot.element_type.startswith("c") and dot.element_type != "pred"
     if is_number and (len(result) <= 1 or (len(result) == 2 and 1 in result)):
         return VECTOR, f"one matmul result is {_sizes(result)}"

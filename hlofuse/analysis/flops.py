@@ -46,7 +46,7 @@ def ragged_dot_flops(instruction: Instruction) -> int:
 
 
 def _contraction_flops(instruction: Instruction, result: Shape) -> int:
-    left = instruction.operand.shape.dimensions
+    left = instruction.operand.sizes
     contracted: Dims = instruction.attributes.get("lhs_contracting_dims", ())
     return FMA_FLOPS * elements(result) * math.prod(left[d] for d in contracted if d < len(left))
 
@@ -57,7 +57,7 @@ def convolution_flops(instruction: Instruction) -> int:
     numbers = dimension_numbers(instruction)
     if numbers is None or len(instruction.operands) < 2:
         return 0
-    left, right = (o.shape.dimensions for o in instruction.operands[:2])
+    left, right = (o.sizes for o in instruction.operands[:2])
     result = next(leaf for _, leaf in instruction.shape.leaves()).dimensions
     target = custom_call_target(instruction)
     if target == "__cudnn$convBackwardInput":

@@ -16,7 +16,7 @@ from .literal import Literal
 from .names import NO_ORIGIN, PARAMETER_NAMES, NameUniquer, Origin, joined
 from .native import mypyc_attr
 from .opcodes import PrintOptions
-from .shape import Shape
+from .shape import Dims, Shape
 from .unknown import OPAQUE, Unknown
 
 OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
@@ -155,6 +155,11 @@ class Instruction:
         return self.shape.rank
 
     @property
+    def sizes(self) -> Dims:
+        """The sizes of the dimensions of an array (`shape().dimensions()`)."""
+        return self.shape.dimensions
+
+    @property
     def element_count(self) -> int:
         return self.shape.element_count
 
@@ -237,7 +242,7 @@ class Instruction:
         return Literal(self.shape, self.payload or "")
 
     @property
-    def dimensions(self) -> tuple[int, ...]:
+    def dimensions(self) -> Dims:
         """The `dimensions` attribute; empty where it has none."""
         value: Any = self.attributes.get("dimensions", ())
         return tuple(value)

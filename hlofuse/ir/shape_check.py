@@ -29,7 +29,7 @@ def first_misfit(module: Module) -> tuple[Instruction, str] | None:
             shape = x.shape
             if check is _elementwise:
                 for o in x.operands:
-                    if o.shape.dimensions != shape.dimensions:
+                    if o.sizes != shape.dimensions:
                         break
                 else:
                     continue
@@ -70,10 +70,10 @@ def _dimensions(sizes: Sequence[int]) -> str:
 
 def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
     """The message for a result without the expected dimensions; None where they fit."""
-    if sizes_agree(x.shape.dimensions, expected):
+    if sizes_agree(x.sizes, expected):
         return None
     given = ", ".join(str(o.shape) for o in x.operands)
-    return f"of {given} has dimensions {_dimensions(expected)}, not {_dimensions(x.shape.dimensions)}"
+    return f"of {given} has dimensions {_dimensions(expected)}, not {_dimensions(x.sizes)}"
 
 
 def _check_elementwise(x: Instruction, operands: Sequence[Instruction]) -> str | None:
@@ -106,7 +106,7 @@ def _arithmetic(x: Instruction) -> str | None:
 
 def _check_choice(x: Instruction) -> str | None:
     scalars = x.operands[:1] if x.opcode == "select" else x.operands[::2]
-    return _check_elementwise(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
+    return _check_elementwise(x, [o for o in x.operands if o not in scalars or o.sizes])
 
 
 _NAMED = {
@@ -128,7 +128,7 @@ def _named(x: Instruction) -> str | None:
 
 
 def _broadcast(x: Instruction) -> str | None:
-    before, after = x.operand.shape.dimensions, x.shape.dimensions
+    before, after = x.operand.sizes, x.sizes
     places = x.attributes.get("dimensions") or ()
     if len(places) != len(before):
         return f"needs one of dimensions={{…}} for each of {_dimensions(before)}, not {len(places)}"
@@ -176,7 +176,7 @@ def _dynamic_slice(x: Instruction) -> str | None:
 
 
 def _dynamic_update_slice(x: Instruction) -> str | None:
-    before, update = x.operands[0].shape.dimensions, x.operands[1].shape.dimensions
+    before, update = x.operands[0].sizes, x.operands[1].sizes
     if len(before) != len(update) or any(u > b != UNBOUNDED for u, b in zip(update, before, strict=True)):
         return f"takes an update that fits into {x.operands[0].shape}, not {x.operands[1].shape}"
     return _check_result(x, before)

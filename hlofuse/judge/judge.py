@@ -270,7 +270,7 @@ def index_limits(module: Module) -> dict[int, int]:
 
 def _indices(x: Instruction) -> Iterable[tuple[Instruction, int]]:
     """The integers by which an instruction chooses elements, with the length of what they choose from."""
-    operands, lengths = x.operands, x.operand.shape.dimensions if x.operands else ()
+    operands, lengths = x.operands, x.operand.sizes if x.operands else ()
     if x.opcode in ("dynamic-slice", "dynamic-update-slice"):
         return zip(operands[1 + (x.opcode == "dynamic-update-slice") :], lengths, strict=True)
     name = {"gather": "start_index_map", "scatter": "scatter_dims_to_operand_dims"}.get(x.opcode)

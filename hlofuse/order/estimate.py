@@ -291,9 +291,9 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     if x.opcode != "broadcast" or not is_of_program(x):
         return False
     source = x.operand
-    if source.opcode != "bitcast" and source.shape.dimensions:
+    if source.opcode != "bitcast" and source.sizes:
         return True  # two broadcasts, a reshape between them, became one
-    return not source.shape.dimensions and source not in e.named and e.are_missing_before(x)
+    return not source.sizes and source not in e.named and e.are_missing_before(x)
 
 
 def _is_negated_sum(e: Evidence, x: Instruction) -> bool:

@@ -103,7 +103,7 @@ def _has_replaced(reduction: Instruction) -> bool:
 
 
 def _extents(instruction: Instruction) -> int:
-    return sum(d > 1 for d in instruction.shape.dimensions)
+    return sum(d > 1 for d in instruction.sizes)
 
 
 def spent_fusion_names(module: Module) -> int:

@@ -160,7 +160,7 @@ def _most_frequent_dimension(chosen: Sequence[Instruction]) -> int | None:
     if not dimensions:
         return None
     found = min(dimensions, key=lambda d: (-dimensions.count(d), d))
-    return found if found < min(len(x.shape.dimensions) for x in chosen) else 0
+    return found if found < min(len(x.sizes) for x in chosen) else 0
 
 
 def _dimension(x: Instruction) -> int | None:
@@ -174,7 +174,7 @@ def _swap(x: Instruction, dimension: int | None) -> list[int] | None:
     own = _dimension(x)
     if own is None or dimension is None or own == dimension:
         return None
-    order = list(range(len(x.shape.dimensions)))
+    order = list(range(len(x.sizes)))
     order[own], order[dimension] = dimension, own
     return order
 
@@ -293,7 +293,7 @@ class AllToAllDecomposer(RewritePass):
         if not x.is_array or not groups or x.raw("constrain_layout") == "true":
             return False
         dimension, count = x.dimensions[0], len(groups[0])
-        size = x.shape.dimensions[dimension] // count
+        size = x.sizes[dimension] // count
         given = x.operand
         parts = [make.part(x, given, k * size, (k + 1) * size, dimension) for k in range(count)]
         shape = Shape.tuple_of([part.shape for part in parts])

@@ -166,7 +166,7 @@ def _look(instruction: Instruction) -> Hashable:
     operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
     # Large bodies with the same inputs differ near their results, where it costs nothing to look.
     inside = [o.opcode for o in instruction.fused_root.operands] if instruction.opcode == "fusion" else ()
-    return (instruction.opcode, instruction.shape.dimensions, operands, tuple(inside))
+    return (instruction.opcode, instruction.sizes, operands, tuple(inside))
 
 
 def _may_be_considered(instruction: Instruction) -> bool:

@@ -60,7 +60,7 @@ class _Op:
     def __init__(self, b: _Builder, x: Instruction) -> None:
         self.b = b
         self.x = x
-        self.sizes, self.type = x.shape.dimensions, x.element_type
+        self.sizes, self.type = x.sizes, x.element_type
 
     def convert(self, element_type: str, opcode: str = "convert") -> _Op:
         return self.b.op(opcode, self.x.shape.with_element_type(element_type), [self])

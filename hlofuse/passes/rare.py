@@ -25,10 +25,10 @@ class ZeroSizedHloElimination(Pass):
         attempted = attempt(_eliminate, recorder)
         changed = False
         for computation in module.non_fusion_computations():
-            if not any(0 in x.shape.dimensions for x in computation):
+            if not any(0 in x.sizes for x in computation):
                 continue
             for x in computation.post_order():
-                changed |= x.is_array and 0 in x.shape.dimensions and attempted(x)
+                changed |= x.is_array and 0 in x.sizes and attempted(x)
         return changed
 
 
@@ -64,7 +64,7 @@ class DynamicPadder(Pass):
             return False
         sizes = [i for c in module.computations for i in c.post_order() if i.opcode == "get-dimension-size"]
         for x in sizes:
-            size = x.operand.shape.dimensions[x.dimensions[0]]
+            size = x.operand.sizes[x.dimensions[0]]
             constant = make.added(x, "constant", Shape("s32"), [], payload=str(size))
             x.replace_all_uses_with(constant)
         if sizes:
@@ -92,7 +92,7 @@ class DynamicIndexSplitter(RewritePass):
         if rank == 0:
             return replace_instruction(x, x.operands[first - 1])
         index = x.operands[first]
-        if not index.shape.dimensions:
+        if not index.sizes:
             return False
         one, of = array(index.element_type, [1]), array(index.element_type)
         starts = [

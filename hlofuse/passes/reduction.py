@@ -29,7 +29,7 @@ class TreeReductionRewriter(Pass):
 
     def _explain(self) -> Explained:
         def about(reduce: Instruction) -> str:
-            longest = max((reduce.operand.shape.dimensions[d] for d in reduce.dimensions), default=0)
+            longest = max((reduce.operand.sizes[d] for d in reduce.dimensions), default=0)
             return f"a reduction over {longest:,} elements, more than {self.window}, runs in two steps"
 
         return Explained(LONG_SUM_ON_CPU, about)
@@ -38,7 +38,7 @@ class TreeReductionRewriter(Pass):
         if reduce.shape.is_tuple or self.is_skipped(reduce):
             return False
         operand, init = reduce.operands
-        sizes = operand.shape.dimensions
+        sizes = operand.sizes
         if all(sizes[d] <= self.window for d in reduce.dimensions):
             return False
         window, left = [], []
@@ -84,7 +84,7 @@ class ReduceWindowRewriter(Pass):
         if len(moved) != 1:
             return None
         dimension = moved[0]
-        length = x.operand.shape.dimensions[dimension]
+        length = x.operand.sizes[dimension]
         if length <= _BASE:
             return None
         at = window[dimension]
@@ -122,7 +122,7 @@ class AssociativeScanRewriter(VisitPass):
         source, start = scan.operands
         start = start.through("broadcast", "reshape")
         dimension, rank = scan.dimensions[0], source.rank
-        length = source.shape.dimensions[dimension]
+        length = source.sizes[dimension]
         function = scan.to_apply
         values = function.root.operands
         if start.rank or function.root.opcode != "tuple" or values[0] is not values[1]:
@@ -148,7 +148,7 @@ class ScanExpander(VisitPass):
     def handle(self, scan: Instruction) -> bool:
         dimension, carried = scan.dimensions[0], int(scan.attributes["num_carries"])
         inputs, inits = scan.operands[: -carried or None], scan.operands[len(scan.operands) - carried :]
-        length = inputs[0].shape.dimensions[dimension]
+        length = inputs[0].sizes[dimension]
         shapes = scan.shape.results
         outputs = shapes[: len(shapes) - carried]
 
@@ -275,7 +275,7 @@ class _Scan(Record):
         return make.reduce_window(self.x, shape, [operand, self.x.operands[1]], self.x.to_apply, window)
 
     def _edge(self, within: Instruction, dimension: int) -> Instruction:
-        place = within.shape.dimensions[dimension] - 1 if self.forward else 0
+        place = within.sizes[dimension] - 1 if self.forward else 0
         return make.part(self.x, within, place, place + 1, dimension)
 
 

@@ -187,7 +187,7 @@ def inefficient_concatenate(pair: CandidatePair) -> Answer:
         if x.opcode != "concatenate":
             continue
         dimension = x.dimensions[0]
-        size = x.shape.dimensions[dimension]
+        size = x.sizes[dimension]
         minor = x.rank > 1 and dimension == x.shape.minor_to_major[0]
         is_long = (
             minor

@@ -89,8 +89,8 @@ def _joins_sublanes(x: Instruction) -> bool:
 
 def _adds_ones(x: Instruction) -> bool:
     """True for a reshape of a vector to one row or column."""
-    sizes = tuple(n for n in x.shape.dimensions if n > 1)
-    return x.opcode == "reshape" and x.operand.shape.dimensions == sizes
+    sizes = tuple(n for n in x.sizes if n > 1)
+    return x.opcode == "reshape" and x.operand.sizes == sizes
 
 
 def _takes_all(producer: Instruction, user: Instruction) -> bool:

@@ -234,7 +234,7 @@ class _Loops:
             if self._by_tiles:
                 self._count_tiles(kernel, shape, row)
             if joined.opcode == "concatenate" and strides_of(joined.shape)[joined.dimensions[0]] == 1:
-                is_narrow = joined.shape.dimensions[joined.dimensions[0]] < _SHORTEST
+                is_narrow = joined.sizes[joined.dimensions[0]] < _SHORTEST
                 self._other["joined narrow"] += written if is_narrow else 0.0
         inside = kernel.fused_computation.post_order() if fusion else [kernel]
         total = 0
@@ -595,7 +595,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
         if x.opcode in ("dot", "convolution"):
             is_dot = x.opcode == "dot"
             add_work(found, _rated(x, f"ynn {x.opcode}"), _longer(x, threads) if is_dot else 1.0)
-            *batch, rows, _ = (1, 1, *x.shape.dimensions) if is_dot else (1, 1)
+            *batch, rows, _ = (1, 1, *x.sizes) if is_dot else (1, 1)
             share = rows / 96 if rows < _SMALL_PRODUCT else 1.0  # as measured (jaxlib 0.11.1)
             found["ynn batch"] += (math.prod(batch) - 1) * share
             if is_dot:
@@ -637,7 +637,7 @@ def _buffered_bytes(reduce: Instruction, fusion: Instruction, summed: Container[
     length = _run(shape, reduce.dimensions)
     if row not in reduce.dimensions or length <= _REDUCED_PART:
         return 0
-    inside = [x for x in computed_in(fusion) if x.shape.dimensions == shape.dimensions]
+    inside = [x for x in computed_in(fusion) if x.sizes == shape.dimensions]
     is_repeated = any(x.opcode == "broadcast" and x.dimensions and row not in x.dimensions for x in inside)
     steps = (x for x in inside if is_elementwise(x) and x.opcode != "negate" and x not in summed)
     count = sum(all(o.opcode != "broadcast" for o in x.operands) for x in steps)
@@ -652,7 +652,7 @@ _PACKED = 32_768  # numbers of an operand that YNNPACK packs together
 def _longer(dot: Instruction, threads: float) -> float:
     """The time of a product for that of one whose threads are all busy. YNNPACK makes no small tasks: many
     products are one (`choose_split_factors` in its `subgraph/dot.cc`)."""
-    *batch, m, n = (max(d, 1) for d in (1, 1, *dot.shape.dimensions))
+    *batch, m, n = (max(d, 1) for d in (1, 1, *dot.sizes))
     summed = dot_flops(dot) // (2 * max(dot.element_count, 1)) or 1
     rows, columns = min(m, _TASK), min(n, _TASK * max(1, _PACKED // (_TASK * summed)))
     while max(rows * columns, (rows + columns) * summed) < _TASK_SIZE:
@@ -677,8 +677,8 @@ def _run(shape: Shape, dimensions: Sequence[int]) -> int:
 
 def _uneven(dot: Instruction) -> str:
     """`uneven ` for few columns that are sums of a number that no vector divides: slower for each row."""
-    summed = math.prod(dot.operand.shape.dimensions[d] for d in dot.attributes["lhs_contracting_dims"])
-    return "uneven " if summed % 4 and summed > 2 and dot.shape.dimensions[-1] < _SMALL_PRODUCT else ""
+    summed = math.prod(dot.operand.sizes[d] for d in dot.attributes["lhs_contracting_dims"])
+    return "uneven " if summed % 4 and summed > 2 and dot.sizes[-1] < _SMALL_PRODUCT else ""
 
 
 def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
@@ -690,7 +690,7 @@ def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
     needed = reduced | {shape.minor_to_major[0]}
     return any(
         x.opcode == "broadcast"
-        and x.shape.dimensions == shape.dimensions
+        and x.sizes == shape.dimensions
         and reduced <= set(x.dimensions)
         and not needed.union(x.dimensions) >= set(range(shape.rank))
         for x in computed_in(fusion)
@@ -725,7 +725,7 @@ def _custom_call(kernel: Instruction) -> Work | None:
         return {"top-k element": given.element_count, "top-k insertion": rows * inserted}
     routine = target.removeprefix("lapack_")[1:].removesuffix("_ffi")
     if routine == "gtsv":  # 9 ns for each row of each column, and for each row, on the EPYC (jaxlib 0.11.1)
-        *batch, rows, columns = kernel.operands[-1].shape.dimensions
+        *batch, rows, columns = kernel.operands[-1].sizes
         calls = math.prod(batch)
         return {"lapack call": calls, f"getrf {_kind(shape)}": 2.7 * calls * rows * (columns + 1)}
     if routine not in _FACTORIZATIONS or shape.rank < 2:
@@ -759,7 +759,7 @@ def _product(
         if x.opcode in ("dot", "convolution"):
             is_near = emitter == "plain loops" and caches.level(x.operands[1].shape.buffer_size) == "l1"
             add_work(found, _rated(x, f"{emitter} {x.opcode}{' near' if is_near else ''}"))
-            batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
+            batch = math.prod(x.sizes[:-2]) if x.opcode == "dot" else 1
             summed = x.attributes.get("lhs_contracting_dims", ())
             found[f"{emitter} call"] += 1 if emitter == "matrix-vector loop" else batch
             if emitter == "Eigen" and x.opcode == "dot":
@@ -788,7 +788,7 @@ def _convolution(x: Instruction, name: str) -> Work:
     flops, kind = _products(x), _kind(x.shape)
     if numbers is None or not sizes:
         return {f"{name} {kind}": flops}
-    filters = max(x.shape.dimensions[numbers.output.index("f")] // groups, 1)
+    filters = max(x.sizes[numbers.output.index("f")] // groups, 1)
     windows = x.element_count / filters
     is_ynn = name.startswith("ynn")
     found: Work = {}
@@ -818,7 +818,7 @@ def _rated(x: Instruction, name: str) -> Work:
     flops = _products(x)
     n = max(x.element_count, 1)
     summed = flops / 2 / n
-    size = x.shape.dimensions[-2:] if x.rank else ()
+    size = x.sizes[-2:] if x.rank else ()
     short = min([summed, *size, *([1] if len(size) < 2 else [])]) < _SMALL_PRODUCT
     return {f"{name} {kind}{' short' if short else ''}": flops}
 
@@ -836,7 +836,7 @@ def sort_tasks(kernel: Instruction, threads: int) -> float:
 
 
 def _sorted_length(kernel: Instruction) -> int:
-    sizes = kernel.operand.shape.dimensions
+    sizes = kernel.operand.sizes
     return max(sizes[kernel.dimensions[0]], 1) if sizes and kernel.dimensions else 1
 
 

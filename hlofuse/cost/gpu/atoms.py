@@ -176,7 +176,7 @@ class AtomTable:
             describe = describe if mlir else llvm_transpose
             atom.transpose = describe(source, instruction.shape, permutation)
             normalized = normalized_transpose(source, instruction.shape, permutation)
-            moved = normalized[0] if normalized else instruction.shape.dimensions
+            moved = normalized[0] if normalized else instruction.sizes
             atom.minor_of_transpose = moved[-1] if moved else 1
         atom.transposes_minor = _transposes_minor(instruction, result, operands)
         atom.reduction, atom.race_free = None, False

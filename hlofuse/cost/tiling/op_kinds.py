@@ -276,7 +276,7 @@ class OpKinds:
             kind = self._by_content[key] = self._new(instruction.opcode, instruction.shape)
             if instruction.opcode != "fusion":
                 kind.maps = operand_maps(instruction)
-            kind.operand_dims = tuple(o.shape.dimensions for o in instruction.operands)
+            kind.operand_dims = tuple(o.sizes for o in instruction.operands)
             kind.instruction_key = key[3]
             kind.flops = flops
         if instruction.opcode != "parameter":  # which may yet become something else
@@ -300,11 +300,11 @@ class OpKinds:
             region = sum(self._flops(i) for i in instruction.to_apply)
             factor = 1
             for d in instruction.dimensions:
-                extent = instruction.operand.shape.dimensions[d]
+                extent = instruction.operand.sizes[d]
                 factor *= power_of_two_ceil(extent) if self._pads_reductions else extent
             return (factor - 1) * region
         if opcode == "dot":
-            lhs = instruction.operand.shape.dimensions
+            lhs = instruction.operand.sizes
             contracted = 1
             for d in dot_dimensions(instruction)[2]:
                 contracted *= lhs[d]

@@ -286,9 +286,7 @@ class TritonSupport:
             if not self._release.triton_aligns_concatenates:
                 return None
             along = instruction.dimensions[0]
-            aligned = all(
-                o.shape.dimensions[along] % _CONCATENATE_ALIGNMENT == 0 for o in instruction.operands[:-1]
-            )
+            aligned = all(o.sizes[along] % _CONCATENATE_ALIGNMENT == 0 for o in instruction.operands[:-1])
             return None if aligned else "Concatenate operand is not aligned for tiling."
         if opcode == "pad":
             if self._release.pads_only_in_products:

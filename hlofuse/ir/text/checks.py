@@ -150,9 +150,9 @@ def _slice_operands(fixed: int, message: str, operands: Sequence[Instruction]) -
     if len(operands) < fixed:
         return message
     indices = operands[fixed:]
-    if len(indices) == 1 and len(indices[0].shape.dimensions) == 1:
+    if len(indices) == 1 and len(indices[0].sizes) == 1:
         return None
-    rank = len(operands[0].shape.dimensions)
+    rank = len(operands[0].sizes)
     return None if len(indices) == rank else f"takes one start index a dimension: {rank}, not {len(indices)}"
 
 

@@ -140,7 +140,7 @@ def split_groups(graph: ShadowGraph) -> None:
             x.opcode == "bitcast"
             and len(node.users) > 1
             and all(u.opcode in _GROUPED for u in node.users)
-            and _groups(x.operand.shape.dimensions, x.shape.dimensions)
+            and _groups(x.operand.sizes, x.sizes)
         ):
             _split_uses(graph, node)
 
@@ -188,7 +188,7 @@ class GroupedTransposes:
             array = bitcast.operand
             finer = [array, *(u for u in array.users if u is not bitcast and u.opcode == "bitcast")]
             for read in finer:
-                groups = _groups(read.shape.dimensions, bitcast.shape.dimensions)
+                groups = _groups(read.sizes, bitcast.sizes)
                 if groups is not None:
                     break
             else:
@@ -205,7 +205,7 @@ class GroupedTransposes:
                 after is not None
                 and after.opcode == "bitcast"
                 and not after.is_root
-                and moved == [d for d in after.shape.dimensions if d != 1]
+                and moved == [d for d in after.sizes if d != 1]
             ):
                 self._after[transpose] = after
                 graph.bypass(graph.of[after])

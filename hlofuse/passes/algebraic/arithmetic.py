@@ -68,7 +68,7 @@ def constants_of_both(
 
 def spread(like: Instruction, value: Instruction) -> Instruction:
     """`value` in the shape of `like`, a scalar being broadcast."""
-    if value.shape.dimensions or not like.shape.dimensions:
+    if value.sizes or not like.sizes:
         return value
     return make.broadcast(like, like.shape, value)
 
@@ -82,7 +82,7 @@ def _add_to_part(c: Context, add: Instruction) -> bool:
         if base is None or not is_scalar_zero(base):
             continue
         part, starts = rhs.operands[1], rhs.operands[2:]
-        sliced = make.dynamic_slice(lhs, lhs, starts, part.shape.dimensions)
+        sliced = make.dynamic_slice(lhs, lhs, starts, part.sizes)
         total = make.binary(rhs, "add", sliced, part)
         c.become(add, make.dynamic_update_slice, lhs, total, starts)
         return True
@@ -212,7 +212,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     if not scalar_constant(constant) or op.opcode != "broadcast" or op.operand.opcode == "constant":
         return False
     b = op.operand
-    factor = constant if not b.shape.dimensions else make.broadcast(multiply, b.shape, constant)
+    factor = constant if not b.sizes else make.broadcast(multiply, b.shape, constant)
     new = make.binary(multiply, "multiply", b, factor)
     wide = make.broadcast(multiply, multiply.shape, new, op.dimensions)
     return c.binary(multiply, "multiply", a, wide)
@@ -502,9 +502,9 @@ def handle_map(c: Context, x: Instruction) -> bool:
     if root.opcode == "parameter":
         return c.replace_if_compatible(x, x.operands[root.parameter_number])
     if root.opcode == "constant":
-        if not root.shape.dimensions:
+        if not root.sizes:
             value = make.add(x, "constant", root.shape, payload=root.payload)
-            return c.replace(x, make.broadcast(x, x.shape, value) if x.shape.dimensions else value)
+            return c.replace(x, make.broadcast(x, x.shape, value) if x.sizes else value)
     elif root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
         return False
     elif is_elementwise(root):
@@ -517,7 +517,7 @@ def handle_map(c: Context, x: Instruction) -> bool:
 
 def handle_sort(c: Context, sort: Instruction) -> bool:
     first = sort.operand
-    if first.element_count == 0 or first.shape.dimensions[sort.dimensions[0]] <= 1:
+    if first.element_count == 0 or first.sizes[sort.dimensions[0]] <= 1:
         return c.become(sort, make.result_of, sort.operands)
     return False
 

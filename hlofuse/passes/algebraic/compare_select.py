@@ -203,7 +203,7 @@ def _select_part(c: Context, select: Instruction) -> bool:
         if update.opcode != "dynamic-update-slice" or update.operand is not base or len(update.users) > 1:
             continue
         part, *starts = update.operands[1:]
-        sizes = part.shape.dimensions
+        sizes = part.sizes
         cut = [make.dynamic_slice(select, x, starts, sizes) if x.rank else x for x in (condition, base)]
         parts = [part if value is update else cut[1] for value in values]
         new = make.add(select, "select", part.shape, [cut[0], *parts])

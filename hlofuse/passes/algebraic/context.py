@@ -141,7 +141,7 @@ def _is_negative_zero(value: Value) -> bool:
 
 def scalar_constant(x: Instruction) -> bool:
     """`ConstantScalar`."""
-    return x.opcode == "constant" and x.is_array and not x.shape.dimensions
+    return x.opcode == "constant" and x.is_array and not x.sizes
 
 
 def broadcast_constant(x: Instruction, is_constant: Predicate = scalar_constant) -> Instruction | None:
@@ -150,12 +150,12 @@ def broadcast_constant(x: Instruction, is_constant: Predicate = scalar_constant)
 
 
 def is_spread_scalar(x: Instruction) -> bool:
-    return x.opcode == "broadcast" and not x.operand.shape.dimensions
+    return x.opcode == "broadcast" and not x.operand.sizes
 
 
 def iota_size(iota: Instruction) -> int:
     """The numbers that it counts."""
-    return iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
+    return iota.sizes[int(iota.attributes["iota_dimension"])]
 
 
 def broadcast_effective_constant(x: Instruction) -> Instruction | None:
@@ -312,14 +312,14 @@ def _moves_a_one(x: Instruction) -> bool:
         return False
     if x.opcode == "bitcast" and not reshape_is_bitcast(x.operand.shape, x.shape):
         return False
-    if x.shape.dimensions.count(1) > 1 or x.operand.shape.dimensions.count(1) > 1:
+    if x.sizes.count(1) > 1 or x.operand.sizes.count(1) > 1:
         return False
     return ones_moved(x.operand.shape, x.shape) is not None
 
 
 def _effective(transpose: Instruction) -> Sequence[int]:
     """The permutation without the one dimension of size 1, if there is one."""
-    sizes = transpose.operand.shape.dimensions
+    sizes = transpose.operand.sizes
     if sizes.count(1) != 1:
         return transpose.dimensions
     one = sizes.index(1)

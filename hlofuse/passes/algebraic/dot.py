@@ -121,14 +121,12 @@ def _add_computation(at: Instruction, element_type: str) -> Computation:
 
 def _drop_ones(c: Context, dot: Instruction) -> bool:
     """No dimension of size 1 (`RemoveDegenerateDimensionFromDot`)."""
-    sizes = [o.shape.dimensions for o in dot.operands]
+    sizes = [o.sizes for o in dot.operands]
     if 1 not in sizes[0] and 1 not in sizes[1]:
         return False
     remaining = ([d for d, n in enumerate(own) if n != 1] for own in sizes)
     batch, contracting = DotDimensions.of(dot).moved(*(numbered(own) for own in remaining))
-    operands = [
-        make.reshape(dot, without_ones(o.shape), o) if 1 in o.shape.dimensions else o for o in dot.operands
-    ]
+    operands = [make.reshape(dot, without_ones(o.shape), o) if 1 in o.sizes else o for o in dot.operands]
     new = new_dot(dot, operands, batch, contracting)
     if new.shape.key_ignoring_layout != dot.shape.key_ignoring_layout:
         new = make.reshape(dot, dot.shape, new)
@@ -179,7 +177,7 @@ def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
     labels = labels_of(conv)
     minor = source.shape.minor_to_major
     channels = labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension
-    depth, width = sizes = [kernel.shape.dimensions[d] for d in channels]
+    depth, width = sizes = [kernel.sizes[d] for d in channels]
     if not c.options.layout_sensitive or depth * width != kernel.element_count or _has_groups(conv):
         return False
     outer, inner = map(kernel.shape.minor_to_major.index, channels)
@@ -236,7 +234,7 @@ def _swap_operands(c: Context, conv: Instruction) -> bool:
     for w, d, k in zip(
         window_of(conv), labels.input_spatial_dimensions, labels.kernel_spatial_dimensions, strict=True
     ):
-        size = source.shape.dimensions[d]
+        size = source.sizes[d]
         if _stays(w, size):
             window.append(w)
             continue

@@ -12,7 +12,7 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
         return c.become(gather, make.scalar_like, 0)
     if operand.shape.is_effective_scalar:
         scalar = operand
-        if operand.shape.dimensions:
+        if operand.sizes:
             scalar = make.reshape(operand, array(operand.element_type), operand)
         return c.replace(gather, make.broadcast(scalar, gather.shape, scalar))
     return False
@@ -115,6 +115,4 @@ def _join(lhs: Instruction, rhs: Instruction) -> bool:
         return False
     window = numbers_of(lhs, "update_window_dims")
     a, b = lhs.operands, rhs.operands
-    return a[1].element_type == b[1].element_type and all(
-        a[2].shape.dimensions[d] == b[2].shape.dimensions[d] for d in window
-    )
+    return a[1].element_type == b[1].element_type and all(a[2].sizes[d] == b[2].sizes[d] for d in window)

@@ -141,7 +141,7 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     same_shape = all(o.shape.key_ignoring_layout == first for o in arg.operands)
     if not c.options.reduce_of_concatenate:
         return False
-    if not (c.options.unconditional_reduce_of_concatenate or same_shape or not reduce.shape.dimensions):
+    if not (c.options.unconditional_reduce_of_concatenate or same_shape or not reduce.sizes):
         return False
     function = reduce.to_apply
     total: Instruction | None = None
@@ -178,7 +178,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
         return False
     source, function = arg.operand, reduce.to_apply
     idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)
-    if idempotent and not source.shape.dimensions and len(reduce.dimensions) == arg.rank:
+    if idempotent and not source.sizes and len(reduce.dimensions) == arg.rank:
         return c.binary(reduce, idempotent, source, init)
     dimensions = list(arg.dimensions)
     if c.release.reduces_before_broadcasts and all(d in dimensions for d in reduce.dimensions):
@@ -190,7 +190,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
         return c.broadcast(reduce, new, left)
     if not _function(reduce, "add") or any(d in dimensions for d in reduce.dimensions):
         return False
-    times = math.prod(arg.shape.dimensions[d] for d in reduce.dimensions)
+    times = math.prod(arg.sizes[d] for d in reduce.dimensions)
     product = make.binary(source, "multiply", source, make.scalar_like(source, times))
     start = make.broadcast(init, product.shape, init)
     total = make.binary(product, "add", start, product)
@@ -205,7 +205,7 @@ def handle_reduce_window(c: Context, x: Instruction) -> bool:
     window: Window = x.attributes["window"]
     if 0 in (operand.element_count, x.element_count):
         return c.broadcast(x, init)
-    if not operand.shape.dimensions:
+    if not operand.sizes:
         return c.replace(x, operand)
     return _elementwise(c, x, window) or _as_reduce(c, x, window) or _with_padded_operand(c, x, window)
 
@@ -223,7 +223,7 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
     new = make.binary(operand, opcode, operand, make.broadcast(init, operand.shape, init))
     if any(w.padding_low > 0 or w.padding_high > 0 for w in window):
         config = PaddingConfig(PaddingDimension(w.padding_low, w.padding_high) for w in window)
-        new = make.pad(new, array(x.element_type, x.shape.dimensions), new, init, config)
+        new = make.pad(new, array(x.element_type, x.sizes), new, init, config)
     return c.replace(x, new)
 
 
@@ -233,7 +233,7 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
         for w in window
     )
     reduced = [d for d, w in enumerate(window) if w.size != 1]
-    if not plain or not reduced or any(x.shape.dimensions[d] != 1 for d in reduced):
+    if not plain or not reduced or any(x.sizes[d] != 1 for d in reduced):
         return False
     new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.to_apply)
     return c.become(x, make.reshape, x.shape, new)
@@ -250,7 +250,7 @@ def _with_padded_operand(c: Context, x: Instruction, window: Window) -> bool:
     wide = [d for d, w in enumerate(window) if w != WindowDimension(1)]
     if pad is not operand and len(wide) == 1:  # a scan is recognized with a short pad
         p = config[wide[0]]
-        if p.low + p.high < 0.1 * operand.shape.dimensions[wide[0]]:
+        if p.low + p.high < 0.1 * operand.sizes[wide[0]]:
             return False
     if any(p.interior for p in config) and any(w.base_dilation != 1 for w in window):
         return False

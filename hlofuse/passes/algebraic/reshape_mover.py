@@ -92,11 +92,11 @@ def _is_rearrangement(x: Instruction) -> bool:
 
 def _are_equivalent(a: Instruction, b: Instruction) -> bool:
     """`AreEquivalentRearranges`."""
-    if a.opcode != b.opcode or a.shape.dimensions != b.shape.dimensions:
+    if a.opcode != b.opcode or a.sizes != b.sizes:
         return False
     if a.opcode == "transpose":
         return a.dimensions == b.dimensions
-    return a.operand.shape.dimensions == b.operand.shape.dimensions
+    return a.operand.sizes == b.operand.sizes
 
 
 def _keep_closed(candidates: dict[Instruction, None]) -> None:
@@ -157,8 +157,7 @@ def _of_like_slices(i: Instruction) -> bool:
         return False
     first = i.operand
     return all(
-        o.attributes["slice"] == first.attributes["slice"]
-        and o.operand.shape.dimensions == first.operand.shape.dimensions
+        o.attributes["slice"] == first.attributes["slice"] and o.operand.sizes == first.operand.sizes
         for o in i.operands
     )
 
@@ -219,7 +218,7 @@ class DegenerateDimensionRewriter(VisitPass):
 def _narrowed(x: Instruction) -> Instruction:
     """The same elements without dimensions of size 1."""
     shape = without_ones(x.shape)
-    remaining = [d for d, size in enumerate(x.shape.dimensions) if size != 1]
+    remaining = [d for d, size in enumerate(x.sizes) if size != 1]
     if x.opcode == "broadcast":
         places = [remaining.index(d) for d in x.dimensions if d in remaining]
         source, small = x.operand, without_ones(x.operand.shape)

@@ -46,7 +46,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
     if operand.opcode == "reverse":
         starts, limits = list(ranges.starts), list(ranges.limits)
         for d in operand.dimensions:
-            size = operand.shape.dimensions[d]
+            size = operand.sizes[d]
             starts[d], limits[d] = size - ranges[d].limit, size - ranges[d].start
         new = make.slice_of(x, operand.operand, starts, limits, ranges.strides)
         return c.become(x, make.add, "reverse", new.shape, [new], dimensions=operand.dimensions)
@@ -68,7 +68,7 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
     starts, limits = [], []
     for d, r in enumerate(ranges_of(x)):
         p = pad.attributes["padding"][d]
-        edge = pad.shape.dimensions[d] - p.high
+        edge = pad.sizes[d] - p.high
         if r.limit <= p.low or r.start >= edge:
             c.broadcast(x, pad.operands[1])
             return True
@@ -86,9 +86,9 @@ def _slice_of_update(c: Context, x: Instruction) -> bool:
     starts = [scalar_of(place) if scalar_constant(place) else None for place in places]
     if None in starts or not is_unstrided(x):
         return False
-    sizes = zip(starts, whole.shape.dimensions, update.shape.dimensions, strict=True)
+    sizes = zip(starts, whole.sizes, update.sizes, strict=True)
     first = [min(max(int(start), 0), most - size) for start, most, size in sizes if start is not None]
-    ranges, ends = ranges_of(x), zip(first, update.shape.dimensions, strict=True)
+    ranges, ends = ranges_of(x), zip(first, update.sizes, strict=True)
     if any(r.start < a or r.limit > a + size for r, (a, size) in zip(ranges, ends, strict=True)):
         return False
     moved = [(r.start - a, r.limit - a) for r, a in zip(ranges, first, strict=True)]
@@ -99,9 +99,7 @@ def _slice_of_broadcast(c: Context, x: Instruction) -> bool:
     broadcast = x.operand
     inner = broadcast.operand
     taken = [ranges_of(x)[d] for d in broadcast.dimensions]
-    if any(
-        r.start or r.stride != 1 or r.limit != n for r, n in zip(taken, inner.shape.dimensions, strict=True)
-    ):
+    if any(r.start or r.stride != 1 or r.limit != n for r, n in zip(taken, inner.sizes, strict=True)):
         starts, limits = [r.start for r in taken], [r.limit for r in taken]
         inner = make.slice_of(x, inner, starts, limits, [r.stride for r in taken])
     return c.replace(x, make.broadcast(broadcast, x.shape, inner, broadcast.dimensions))
@@ -113,7 +111,7 @@ def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:
         return False
     start, base = ranges_of(x)[0].start, 0
     for operand in x.operand.operands:
-        size = operand.shape.dimensions[0]
+        size = operand.sizes[0]
         if base + size > start:
             if not c.replace_if_compatible(x, operand):
                 first = start - base
@@ -133,7 +131,7 @@ def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
     operands, place, base = concatenate.operands, 0, 0
     first = last = None
     for k, operand in enumerate(operands):
-        size = operand.shape.dimensions[dimension]
+        size = operand.sizes[dimension]
         if first is None and place <= ranges[dimension].start < place + size:
             first, base = k, place
         place += size
@@ -162,11 +160,11 @@ def _slice_of_reshape(c: Context, x: Instruction) -> bool:
     reshape = x.operand
     if reshape.opcode != "reshape" or not is_unstrided(x):
         return False
-    ranges, sizes = ranges_of(x), reshape.shape.dimensions
+    ranges, sizes = ranges_of(x), reshape.sizes
     if [d for d, r in enumerate(ranges) if r.start or r.limit != sizes[d]] != [0]:
         return False
     source = reshape.operand
-    before = source.shape.dimensions
+    before = source.sizes
     offset, left = ranges[0].start * math.prod(sizes[1:]), x.element_count
     ones = next((d for d, n in enumerate(before) if n != 1), 0) if c.release.slices_past_ones else 0
     step = math.prod(before[ones + 1 :])
@@ -193,7 +191,7 @@ def _slice_of_reshape(c: Context, x: Instruction) -> bool:
 
 def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
     operand, *starts = x.operands
-    sizes = x.shape.dimensions
+    sizes = x.sizes
     if not sizes or c.same_shape(operand.shape, x.shape):
         return c.replace(x, operand)
     if _start_at_zero(c, x, operand):
@@ -227,8 +225,8 @@ def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
     zero = make.scalar_like(x.operands[1], 0)
     starts, sizes = [zero] * source.rank, [1] * source.rank
     for a, b in unmodified_dimensions(source.shape, reshape.shape):
-        if source.shape.dimensions[a] != 1:
-            starts[a], sizes[a] = x.operands[1 + b], x.shape.dimensions[b]
+        if source.sizes[a] != 1:
+            starts[a], sizes[a] = x.operands[1 + b], x.sizes[b]
     inner = make.dynamic_slice(x, source, starts, sizes)
     return c.become(x, make.reshape, x.shape, inner)
 
@@ -240,8 +238,8 @@ def _at_constant_offset(c: Context, x: Instruction) -> bool:
         value = scalar_of(s)
         if value is None or value < 0:
             return False
-        starts.append(min(operand.shape.dimensions[d] - x.shape.dimensions[d], int(value)))
-    limits = [s + n for s, n in zip(starts, x.shape.dimensions, strict=True)]
+        starts.append(min(operand.sizes[d] - x.sizes[d], int(value)))
+    limits = [s + n for s, n in zip(starts, x.sizes, strict=True)]
     return c.become(x, make.slice_of, operand, starts, limits)
 
 
@@ -265,7 +263,7 @@ def _nested(c: Context, x: Instruction) -> bool:
     base, *starts = inner.operands
     x.replace_operand(0, base)
     for d, start in enumerate(starts):
-        bound = base.shape.dimensions[d] - x.shape.dimensions[d]
+        bound = base.sizes[d] - x.sizes[d]
         x.replace_operand(1 + d, _combine_indices(x.operands[1 + d], start, bound, inner))
     c.changed = True
     return True
@@ -277,9 +275,9 @@ def _slice_of_iota(c: Context, x: Instruction) -> bool:
     if counter.opcode == "multiply" and is_spread_scalar(counter.operands[1]):
         counter, multiplier = counter.operands[0], counter.operands[1].operands[0]
     integers = {x.element_type, index.element_type} <= {"s32", "u32"}
-    if counter.opcode != "iota" or x.shape.dimensions != (1,) or not integers:
+    if counter.opcode != "iota" or x.sizes != (1,) or not integers:
         return False
-    low, high = make.scalar_like(index, 0), make.scalar_like(index, counter.shape.dimensions[0] - 1)
+    low, high = make.scalar_like(index, 0), make.scalar_like(index, counter.sizes[0] - 1)
     result = make.add(x, "clamp", index.shape, [low, index, high])
     result = make.convert(x, result, x.element_type)
     if multiplier is not None:
@@ -290,7 +288,7 @@ def _slice_of_iota(c: Context, x: Instruction) -> bool:
 def _start_at_zero(c: Context, x: Instruction, *arrays: Instruction) -> bool:
     """Read or write whole dimensions from zero on. `arrays` are the operands before the starts."""
     starts = x.operands[len(arrays) :]
-    sizes = zip(arrays[-1].shape.dimensions, x.shape.dimensions, starts, strict=True)
+    sizes = zip(arrays[-1].sizes, x.sizes, starts, strict=True)
     moved = [a == b and not (start.opcode == "constant" and is_all(start, 0)) for a, b, start in sizes]
     if not any(moved):
         return False
@@ -317,7 +315,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     part = update.operands[1]
     x.replace_operand(1, part)
     for k in range(2, len(x.operands)):
-        bound = update.shape.dimensions[k - 2] - part.shape.dimensions[k - 2]
+        bound = update.sizes[k - 2] - part.sizes[k - 2]
         x.replace_operand(k, _combine_indices(x.operands[k], update.operands[k], bound, update))
     c.changed = True
     return True
@@ -333,10 +331,10 @@ def _replace_by_pad(c: Context, x: Instruction) -> bool:
         value = scalar_of(s)
         if value is None:
             return False
-        room = base.shape.dimensions[d] - update.shape.dimensions[d]
+        room = base.sizes[d] - update.sizes[d]
         low = min(room, max(0, int(value)))
         padding.append(PaddingDimension(low, room - low))
-    shape = array(base.element_type, base.shape.dimensions)
+    shape = array(base.element_type, base.sizes)
     return c.become(x, make.pad, shape, update, base.operand, PaddingConfig(padding))
 
 
@@ -348,7 +346,7 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
     config: PaddingConfig = pad.attributes["padding"]
     if operand.element_count == 0:
         return c.broadcast(pad, value)
-    sizes = operand.shape.dimensions
+    sizes = operand.sizes
     if any(p.interior > 0 and n == 1 for p, n in zip(config, sizes, strict=True)):
         remaining = [replace(p, interior=0) if n == 1 else p for p, n in zip(config, sizes, strict=True)]
         return c.become(pad, make.pad, pad.shape, operand, value, PaddingConfig(remaining))
@@ -369,7 +367,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
         return False
     if not {*padded}.issuperset(whole.dimensions):
         return False
-    inner, outer = (array(pad.element_type, [x.shape.dimensions[d] for d in padded]) for x in (whole, pad))
+    inner, outer = (array(pad.element_type, [x.sizes[d] for d in padded]) for x in (whole, pad))
     small = make.broadcast(whole, inner, whole.operand, [padded.index(d) for d in whole.dimensions])
     new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(config[d] for d in padded))
     return c.broadcast(pad, new, padded)
@@ -381,8 +379,7 @@ def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     more = (PaddingDimension(max(0, p.low), max(0, p.high), p.interior) for p in config)
     grown = PaddingConfig(more)
     sizes = [
-        n + p.low + p.high + max(0, n - 1) * p.interior
-        for n, p in zip(operand.shape.dimensions, grown, strict=True)
+        n + p.low + p.high + max(0, n - 1) * p.interior for n, p in zip(operand.sizes, grown, strict=True)
     ]
     bigger = make.pad(pad, array(pad.element_type, sizes), operand, pad.operands[1], grown)
     starts = [max(0, -p.low) for p in config]
@@ -397,7 +394,7 @@ def _reverse(at: Instruction, operand: Instruction, dimensions: list[int]) -> In
 def handle_reverse(c: Context, x: Instruction) -> bool:
     (inner,) = x.operands
     dimensions = list(x.dimensions)
-    if all(x.shape.dimensions[d] == 1 for d in dimensions):
+    if all(x.sizes[d] == 1 for d in dimensions):
         return c.replace(x, inner)
     if c.options.layout_sensitive:
         return False
@@ -418,7 +415,7 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
         if moved is None or moved[0]:
             return False
         source = inner.operand
-        remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.shape.dimensions[d] != 1]
+        remaining = [d - sum(i < d for i in moved[1]) for d in dimensions if inner.sizes[d] != 1]
         return c.become(x, make.reshape, inner.shape, _reverse(source, source, remaining))
     return False
 
@@ -444,7 +441,7 @@ def handle_concatenate(c: Context, x: Instruction) -> bool:
         return c.replace_if_compatible(x, make.copy_of(x, joined))
     if len(operands) == 2:
         return _as_pad(c, x)
-    if all(o is operands[0] for o in operands) and operands[0].shape.dimensions[dimension] == 1:
+    if all(o is operands[0] for o in operands) and operands[0].sizes[dimension] == 1:
         small = make.reshape(operands[0], without(operands[0].shape, [dimension]), operands[0])
         rest = [d for d in range(x.rank) if d != dimension]
         return c.replace(x, make.broadcast(small, x.shape, small, rest))
@@ -491,7 +488,7 @@ def _as_pad(c: Context, x: Instruction) -> bool:
         return False
     low = wide[0]
     value, remaining = x.operands if low else x.operands[::-1]
-    size = value.shape.dimensions[dimension]
+    size = value.sizes[dimension]
     at = PaddingDimension(size, 0) if low else PaddingDimension(0, size)
     config = [at if d == dimension else PaddingDimension(0, 0) for d in range(x.rank)]
     return c.become(x, make.pad, x.shape, remaining, value.operand, PaddingConfig(config))

@@ -163,8 +163,8 @@ def _reshape_of_iota(c: Context, reshape: Instruction) -> bool:
     """The counter along one dimension, spread over several: a sum of scaled counters."""
     iota = reshape.operand
     dimension = int(iota.attributes["iota_dimension"])
-    sizes = reshape.shape.dimensions
-    cuts = common_factors(iota.shape.dimensions, sizes)
+    sizes = reshape.sizes
+    cuts = common_factors(iota.sizes, sizes)
     start = next(
         (k for k, (a, b) in enumerate(cuts) if a == dimension and b < len(sizes) and sizes[b] > 1), None
     )
@@ -207,7 +207,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
             sizes.append(1)
             starts.append(zero)
         if k < part.rank:
-            sizes.append(part.shape.dimensions[k])
+            sizes.append(part.sizes[k])
             starts.append(update.operands[2 + k])
     new_part = make.reshape(reshape, array(part.element_type, sizes), part)
     return c.replace(reshape, make.copy_of(update, [base, new_part, *starts], reshape.shape))
@@ -218,14 +218,14 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
     transpose = reshape.operand
     if transpose.opcode != "transpose" or transpose.operand.opcode != "reshape":
         return False
-    cuts = common_factors(reshape.shape.dimensions, transpose.shape.dimensions)
+    cuts = common_factors(reshape.sizes, transpose.sizes)
     permutation = transpose.dimensions
     runs = []
     for (a, b), (a_end, b_end) in pairwise(cuts):
         run = permutation[b:b_end]
         if a_end - a != 1 or not run or list(run) != list(range(run[0], run[0] + len(run))):
             return False
-        runs.append((run[0], reshape.shape.dimensions[a], a))
+        runs.append((run[0], reshape.sizes[a], a))
     runs.sort()
     order = [0] * len(runs)
     for k, (_, _, place) in enumerate(runs):
@@ -254,7 +254,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
 
 def _moves_only_ones(transpose: Instruction) -> bool:
     """`OnlyPermutesDegenerateDims`."""
-    sizes = transpose.shape.dimensions
+    sizes = transpose.sizes
     rest = [p for p, size in zip(transpose.dimensions, sizes, strict=True) if size != 1]
     return len(rest) < len(sizes) and is_sorted(rest)
 
@@ -335,7 +335,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
     if _sink(c, broadcast):
         c.changed = True
         return True
-    if not operand.shape.dimensions:
+    if not operand.sizes:
         return _rebroadcast_scalar(c, broadcast)
     if operand.opcode == "iota":
         new = make.iota(broadcast, shape, dimensions[int(operand.attributes["iota_dimension"])])
@@ -345,16 +345,16 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         return c.broadcast(broadcast, operand.operand, through)
     if c.options.layout_sensitive:
         return False
-    if 1 in operand.shape.dimensions:
+    if 1 in operand.sizes:
         small = make.reshaped(operand, without_ones(operand.shape))
-        remaining = [d for d, size in zip(dimensions, operand.shape.dimensions, strict=True) if size != 1]
+        remaining = [d for d, size in zip(dimensions, operand.sizes, strict=True) if size != 1]
         return c.broadcast(broadcast, small, remaining)
     return False
 
 
 def _sink(c: Context, broadcast: Instruction) -> bool:
     """Users of such broadcasts alone work on small values (`TryToSinkBroadcastAfterElementwiseOps`)."""
-    if not broadcast.shape.dimensions:
+    if not broadcast.sizes:
         return False
     operand = broadcast.operand
 

@@ -57,7 +57,7 @@ def free_dimensions(dot: Instruction) -> list[Dims]:
 
 def free_sizes(dot: Instruction) -> list[list[int]]:
     sides = zip(dot.operands, free_dimensions(dot), strict=True)
-    return [[o.shape.dimensions[d] for d in free] for o, free in sides]
+    return [[o.sizes[d] for d in free] for o, free in sides]
 
 
 _DIMENSIONS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
@@ -91,10 +91,10 @@ def new_dot(
     source: Instruction | None = None,
 ) -> Instruction:
     """A dot of these dimension numbers, with the precision of `source`, else `at` (`MakeDotHlo`)."""
-    sizes = [operands[0].shape.dimensions[d] for d in batch[0]]
+    sizes = [operands[0].sizes[d] for d in batch[0]]
     for side in (0, 1):
         taken = {*batch[side], *contracting[side]}
-        sizes += [n for d, n in enumerate(operands[side].shape.dimensions) if d not in taken]
+        sizes += [n for d, n in enumerate(operands[side].sizes) if d not in taken]
     attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
     attributes |= (source or at).attributes.given("operand_precision", "algorithm")
     shape = array(element_type or at.element_type, sizes)

@@ -187,11 +187,11 @@ def _constant(x: Instruction) -> Elements:
     values = values_of(x)
     if values is None:
         raise CannotEvaluate
-    return np.asarray(rounded(x.element_type, values)).reshape(x.shape.dimensions)
+    return np.asarray(rounded(x.element_type, values)).reshape(x.sizes)
 
 
 def _iota(x: Instruction) -> Elements:
-    sizes, along = x.shape.dimensions, int(x.attributes["iota_dimension"])
+    sizes, along = x.sizes, int(x.attributes["iota_dimension"])
     return _spread(sizes, [along], _as_elements(x, np.arange, np.asarray(sizes[along])))
 
 
@@ -202,7 +202,7 @@ def _spread(sizes: Sequence[int], own: Sequence[int], given: Elements) -> Elemen
 
 def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tuple[slice, ...]:
     """The places of a part in the first operand, from starts that are moved inside."""
-    sizes = zip(starts, x.operand.shape.dimensions, part, strict=True)
+    sizes = zip(starts, x.operand.sizes, part, strict=True)
     firsts = (min(max(int(s.item().real), 0), n - k) for s, n, k in sizes)
     return tuple(slice(first, first + k) for first, k in zip(firsts, part, strict=True))
 
@@ -219,7 +219,7 @@ def _dynamic_update_slice(
 
 
 def _pad(x: Instruction, given: Elements, value: Elements) -> Elements:
-    out = np.full(x.shape.dimensions, value.item(), given.dtype)
+    out = np.full(x.sizes, value.item(), given.dtype)
     each = zip(given.shape, out.shape, x.attributes["padding"], strict=True)
     places = [(p.low + np.arange(n) * (p.interior + 1), size) for n, size, p in each]
     inside = [(at >= 0) & (at < size) for at, size in places]
@@ -237,7 +237,7 @@ def _bitcast_convert(x: Instruction, given: Elements) -> Elements:
         return _as_elements(x, lambda a: a.view(result), given.astype(source))
     # Parts of an element are its last dimension, the lowest bits first.
     flat = given.astype(source).reshape(-1)
-    return _as_elements(x, lambda a: a.view(result).reshape(x.shape.dimensions), flat)
+    return _as_elements(x, lambda a: a.view(result).reshape(x.sizes), flat)
 
 
 def reinterpreted(values: Elements, source: Shape, result: Shape) -> Elements:
@@ -355,13 +355,13 @@ def _scatter(
 
 
 MOVES: dict[str, Callable[..., Elements]] = {
-    "broadcast": lambda x, a: _spread(x.shape.dimensions, x.dimensions, a),
-    "reshape": lambda x, a: a.reshape(x.shape.dimensions),
+    "broadcast": lambda x, a: _spread(x.sizes, x.dimensions, a),
+    "reshape": lambda x, a: a.reshape(x.sizes),
     "transpose": lambda x, a: a.transpose(x.dimensions),
     "reverse": lambda x, a: np.flip(a, x.dimensions),
     "slice": lambda x, a: a[tuple(slice(r.start, r.limit, r.stride) for r in x.attributes["slice"])],
     "concatenate": lambda x, *parts: np.concatenate(parts, x.dimensions[0]),
-    "dynamic-slice": lambda x, a, *starts: a[_box(x, x.shape.dimensions, starts)],
+    "dynamic-slice": lambda x, a, *starts: a[_box(x, x.sizes, starts)],
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
     "constant": _constant,

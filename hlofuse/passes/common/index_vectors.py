@@ -12,14 +12,14 @@ def flat_indices(indices: Instruction, vector: int) -> Instruction:
     """Index vectors one below the other (`TransformStartIndices`)."""
     rank = indices.rank
     if vector == rank:
-        indices = reshaped(indices, [*indices.shape.dimensions, 1])
+        indices = reshaped(indices, [*indices.sizes, 1])
         rank += 1
     else:
         indices = moved(indices, [*(d for d in range(rank) if d != vector), vector])
     if rank > 2:
-        size = indices.shape.dimensions[-1]
+        size = indices.sizes[-1]
         return reshaped(indices, [indices.element_count // size if size else 0, size])
-    return reshaped(indices, [1, *indices.shape.dimensions]) if rank == 1 else indices
+    return reshaped(indices, [1, *indices.sizes]) if rank == 1 else indices
 
 
 def with_vectors_last(indices: Instruction, vector: int) -> Instruction:
@@ -34,7 +34,7 @@ def index_vector(indices: Instruction, place: Instruction) -> Instruction:
     """The one at `place`: of a row of numbers the number, of vectors one below the other the vector."""
     if indices.rank == 1:
         return slice_at(indices, place, [1])
-    size = indices.shape.dimensions[1]
+    size = indices.sizes[1]
     return without_dimensions(slice_at(indices, make.padded(place, place, 0, 1), [1, size]), [0])
 
 
@@ -58,7 +58,7 @@ def slice_at(x: Instruction, start: Instruction, sizes: Sequence[int]) -> Instru
 def scalars(index: Instruction) -> list[Instruction]:
     return [
         make.reshape(index, array(index.element_type), make.part(index, index, k, k + 1))
-        for k in range(index.shape.dimensions[0])
+        for k in range(index.sizes[0])
     ]
 
 
@@ -67,14 +67,14 @@ def reshaped(x: Instruction, sizes: Sequence[int]) -> Instruction:
 
 
 def without_dimensions(x: Instruction, dimensions: Sequence[int]) -> Instruction:
-    return reshaped(x, [n for d, n in enumerate(x.shape.dimensions) if d not in dimensions])
+    return reshaped(x, [n for d, n in enumerate(x.sizes) if d not in dimensions])
 
 
 def moved(x: Instruction, order: Sequence[int]) -> Instruction:
     """`MaybeTranspose`: the result lies in memory in the order of its dimensions."""
     if is_identity(order):
         return x
-    return make.transpose(x, x, order, array(x.element_type, permute(x.shape.dimensions, order)))
+    return make.transpose(x, x, order, array(x.element_type, permute(x.sizes, order)))
 
 
 def is_simplified_scatter(scatter: Instruction) -> bool:

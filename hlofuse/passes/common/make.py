@@ -121,7 +121,7 @@ def scalar_like(base: Instruction, value: Value) -> Instruction:
     """`value` in the shape of `base`, of which the same is said (`MakeScalarLike`)."""
     one = scalar(base, base.element_type, value)
     _copy_sharding(one, base)
-    if not base.shape.dimensions:
+    if not base.sizes:
         return one
     return derived(base, "broadcast", base.shape, [one], dimensions="{}")
 
@@ -226,10 +226,10 @@ def part(
 ) -> Instruction:
     """The elements of `x` from `start` to `limit` along one dimension, lying as they did."""
     rank = x.rank
-    starts, limits, strides = [0] * rank, list(x.shape.dimensions), [1] * rank
+    starts, limits, strides = [0] * rank, list(x.sizes), [1] * rank
     starts[along], limits[along], strides[along] = start, limit, stride
     found = slice_of(at, x, starts, limits, strides)
-    found.shape = replace(x.shape, dimensions=found.shape.dimensions)
+    found.shape = replace(x.shape, dimensions=found.sizes)
     return found
 
 
@@ -265,7 +265,7 @@ def padded(
     value: Instruction | None = None,
 ) -> Instruction:
     """`x` with values, zeros if not given, before, after and between its elements along a dimension."""
-    each, sizes = [PaddingDimension(0, 0)] * x.rank, list(x.shape.dimensions)
+    each, sizes = [PaddingDimension(0, 0)] * x.rank, list(x.sizes)
     each[along] = PaddingDimension(low, high, between)
     sizes[along] += low + high + between * (sizes[along] - 1)
     shape, config = replace(x.shape, dimensions=tuple(sizes)), PaddingConfig(each)
@@ -273,8 +273,8 @@ def padded(
 
 
 def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int) -> Instruction:
-    sizes = list(operands[0].shape.dimensions)
-    sizes[dimension] = sum(o.shape.dimensions[dimension] for o in operands)
+    sizes = list(operands[0].sizes)
+    sizes[dimension] = sum(o.sizes[dimension] for o in operands)
     shape = with_dimensions(operands[0].shape, sizes)
     return add(at, "concatenate", shape, operands, dimensions=[dimension])
 

@@ -208,7 +208,7 @@ def slice_sizes_of(x: Instruction) -> Dims:
     """The size along each dimension of a slice that a gather reads, or a scatter writes."""
     if x.opcode == "gather":
         return numbers_of(x, "slice_sizes")
-    sizes = x.operands[-1].shape.dimensions
+    sizes = x.operands[-1].sizes
     single = numbers_of(x, "inserted_window_dims") + numbers_of(x, "input_batching_dims")
     window = iter([sizes[d] for d in numbers_of(x, "update_window_dims")])
     return tuple(1 if d in single else next(window, 1) for d in range(x.operand.rank))

@@ -121,7 +121,7 @@ class ShardingRemover(Pass):
 
 def changes_shape(x: Instruction) -> bool:
     """True if `x` goes from an array to one device's part of it or back: only the partitioner can say how."""
-    return custom_call_target(x) in _LEFT and x.shape.dimensions != x.operand.shape.dimensions
+    return custom_call_target(x) in _LEFT and x.sizes != x.operand.sizes
 
 
 def _remove(call: Instruction, target: str) -> bool:

@@ -277,9 +277,9 @@ class Partition:
 def resize(x: Instruction, divided: Sequence[object]) -> None:
     """Have the attributes of a slice follow its shape along the dimensions that are divided."""
     if x.opcode == "dynamic-slice":
-        set_attribute(x, "dynamic_slice_sizes", x.shape.dimensions)
+        set_attribute(x, "dynamic_slice_sizes", x.sizes)
     elif x.opcode == "slice":
-        parts = zip(x.attributes["slice"], x.shape.dimensions, divided, strict=True)
+        parts = zip(x.attributes["slice"], x.sizes, divided, strict=True)
         ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)
         set_attribute(x, "slice", ranges)
 
@@ -309,7 +309,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
         moved = {*dimensions, *range(shape.rank - len(lengths), shape.rank)}
         moved |= {d for d, w in enumerate(window_dimensions(x)) if w.size != 1}
         for o in x.operands:
-            sizes = enumerate(o.shape.dimensions)
+            sizes = enumerate(o.sizes)
             moved |= {d for d, size in sizes if size != shape.dimensions[d]}
         factors = [WHOLE if d in moved else d for d in places]
         return ShardingRule([factors[:rank] for rank in ranks], factors)

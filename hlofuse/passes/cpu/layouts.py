@@ -62,11 +62,11 @@ class ConvolutionGroupConverter(VisitPass):
         if count == 1 or numbers is None:
             return False
         source, kernel = x.operands
-        pictures = source.shape.dimensions[numbers.input_batch_dimension]
-        if not pictures == kernel.shape.dimensions[numbers.kernel_output_feature_dimension] == count:
+        pictures = source.sizes[numbers.input_batch_dimension]
+        if not pictures == kernel.sizes[numbers.kernel_output_feature_dimension] == count:
             return False
         batch, feature = numbers.output_batch_dimension, numbers.output_feature_dimension
-        sizes = list(x.shape.dimensions)
+        sizes = list(x.sizes)
         sizes[batch] *= count
         ids = []
         for dimension in (batch, feature):
@@ -110,7 +110,7 @@ def _canonicalize(x: Instruction) -> None:
     orders = [list(map(own.index, labels)) for own, labels in zip(given, wanted, strict=True)]
     operands = [_transpose(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     raw = x.attributes.given("window", "feature_group_count", "batch_group_count", "operand_precision")
-    result = array(x.element_type, permute(x.shape.dimensions, orders[2]))
+    result = array(x.element_type, permute(x.sizes, orders[2]))
     new = make.add(
         x,
         "convolution",
@@ -123,4 +123,4 @@ def _canonicalize(x: Instruction) -> None:
 
 
 def _transpose(x: Instruction, order: list[int]) -> Instruction:
-    return make.transpose(x, x, order, array(x.element_type, permute(x.shape.dimensions, order)))
+    return make.transpose(x, x, order, array(x.element_type, permute(x.sizes, order)))

@@ -108,7 +108,7 @@ def _is_pad_supported(x: Instruction, release: Release) -> bool:
         return False
     return not any(
         p.interior or (n == 1 and (p.low or p.high))
-        for n, p in zip(operand.shape.dimensions, x.attributes["padding"], strict=True)
+        for n, p in zip(operand.sizes, x.attributes["padding"], strict=True)
     )
 
 

@@ -49,7 +49,7 @@ def _is_canonical(dot: Instruction, side: int) -> bool:
 def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     """The operand transposed and reshaped, its contracting dimension last or, on the right, after batches."""
     operand = dot.operands[side]
-    sizes = operand.shape.dimensions
+    sizes = operand.sizes
     dims = DotDimensions.of(dot)
     (batch, contracting), free = dims.fixed(side), dims.free(side, len(sizes))
     order = [*batch, *free, *contracting] if side == 0 else [*batch, *contracting, *free]
@@ -60,7 +60,7 @@ def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
     remaining = [rest] if rest != 1 else []
     new = [contracted]
     # The sizes of the batch are those of the left side, in the order of its own dimensions.
-    left = dot.operand.shape.dimensions
+    left = dot.operand.sizes
     first = [n for d, n in enumerate(left) if d in dims.lhs_batch]
     shape = [*first, *remaining, *new] if side == 0 else [*first, *new, *remaining]
     place = len(batch) + (len(remaining) if side == 0 else 0)
@@ -112,7 +112,7 @@ class DotDimensionNormalizer(VisitPass):
         rhs, right = self._operand(sides[1], dot.operands[1])
         shape = array(dot.element_type, product_sizes(lhs, rhs))
         new = dot_like(dot, shape, left, right, dimensions_of(lhs, rhs))
-        if shape.dimensions != dot.shape.dimensions:
+        if shape.dimensions != dot.sizes:
             new = add(dot, "reshape", dot.shape, [new])
         return replaced(dot, new)
 
@@ -193,11 +193,11 @@ def _slice_of_concatenate(instruction: Instruction) -> bool:
         return False
     window = instruction.attributes["slice"][0]
     start, limit, stride = window.start, window.limit, window.stride
-    if stride != 1 or limit - start != instruction.shape.dimensions[0]:
+    if stride != 1 or limit - start != instruction.sizes[0]:
         return False
     at = 0
     for operand in concatenate.operands:
-        size = operand.shape.dimensions[0]
+        size = operand.sizes[0]
         if at == start and size == limit - start:
             return _forward(instruction, operand)
         at += size
@@ -301,19 +301,19 @@ def _dense(
 ) -> Instruction:
     """`x` once for each group, a dimension at `place`, zero where a row is of another (`RaggedToDense`)."""
     ends = _running_sum(sizes)
-    groups = sizes.shape.dimensions[-1]
+    groups = sizes.sizes[-1]
     kind = sizes.element_type
-    bounds = [*sizes.shape.dimensions[:-1], groups - 1]
+    bounds = [*sizes.sizes[:-1], groups - 1]
     ranges = SliceRanges(SliceRange(0, n, 1) for n in bounds)
     group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=ranges)
     none = zeros(x, with_dimensions(ends.shape, [*bounds[:-1], 1]))
     starts = added(x, "concatenate", sizes.shape, [none, group_starts], dimensions=[sizes.rank - 1])
 
-    laid = [*x.shape.dimensions[:place], groups, *x.shape.dimensions[place:]]
+    laid = [*x.sizes[:place], groups, *x.sizes[place:]]
     wide, mask = array(kind, laid), array("pred", laid)
     of_sizes = range(sizes.rank)
     first = added(x, "broadcast", wide, [starts], dimensions=of_sizes)
-    count = added(x, "iota", array(kind, [x.shape.dimensions[ragged]]), [], iota_dimension="0")
+    count = added(x, "iota", array(kind, [x.sizes[ragged]]), [], iota_dimension="0")
     row = added(x, "broadcast", wide, [count], dimensions=[ragged + 1])
     is_after = added(x, "compare", mask, [first, row], direction="LE")
     end = added(x, "broadcast", wide, [ends], dimensions=of_sizes)
@@ -327,7 +327,7 @@ def _dense(
 
 def _running_sum(sizes: Instruction) -> Instruction:
     """The end of each group (`CreateCumulativeSum`)."""
-    groups = sizes.shape.dimensions[-1]
+    groups = sizes.sizes[-1]
     plain = [WindowDimension(1)] * (sizes.rank - 1)
     window = Window((*plain, WindowDimension(groups, padding_low=groups - 1)))
     kind = sizes.element_type
@@ -343,5 +343,5 @@ def _moved_first(x: Instruction, dimension: int) -> Instruction:
         return x
     order = [*range(x.rank)]
     order[0], order[dimension] = dimension, 0
-    shape = with_dimensions(x.shape, [x.shape.dimensions[d] for d in order])
+    shape = with_dimensions(x.shape, [x.sizes[d] for d in order])
     return added(x, "transpose", shape, [x], dimensions=order)

@@ -52,7 +52,7 @@ def merge(group: Sequence[Usage], on_left: bool) -> tuple[Instruction, list[Inst
     first = group[0]
     shared_dims = _without_waste(_source_operand(first))
     shared = first.source
-    if shared.shape.dimensions != shared_dims.sizes:
+    if shared.sizes != shared_dims.sizes:
         shared = added(shared, "reshape", array(shared.element_type, shared_dims.sizes), [shared])
     free_last = first.other_dimensions.categories()[-1:] != (CONTRACTING,)
     others, dims = [], []
@@ -85,7 +85,7 @@ def _source_operand(usage: Usage) -> DotOperand:
     batch, contracting = tracker.mapped(dims.groups[BATCH]), tracker.mapped(dims.groups[CONTRACTING])
     if batch is None or contracting is None:
         raise NotTracked
-    sizes = tuple(usage.source.shape.dimensions)
+    sizes = tuple(usage.source.sizes)
     free = tuple(d for d in range(len(sizes)) if d not in batch and d not in contracting)
     return DotOperand(sizes, (tuple(batch), free, tuple(contracting)))
 
@@ -160,11 +160,11 @@ def _slice(
     start: int,
     size: int,
 ) -> Instruction:
-    sizes = list(product.shape.dimensions)
+    sizes = list(product.sizes)
     sizes[dimension] = size
     ranges = SliceRanges(
         SliceRange(start, start + size, 1) if d == dimension else SliceRange(0, n, 1)
-        for d, n in enumerate(product.shape.dimensions)
+        for d, n in enumerate(product.sizes)
     )
     return derived(product, "slice", array(product.element_type, sizes), [product], slice=ranges)
 
@@ -305,11 +305,11 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
     for dot in computation:
         if dot.opcode != "dot" or dot.has_control_dependencies:
             continue
-        empty = any(0 in i.shape.dimensions for i in (dot, *dot.operands))
+        empty = any(0 in i.sizes for i in (dot, *dot.operands))
         # Ahead of DotDecomposer an operand may be a scalar; XLA asks for its last dimension.
         if (
             empty
-            or not all(o.shape.dimensions for o in dot.operands)
+            or not all(o.sizes for o in dot.operands)
             or any(_of_narrow_type(operand) for operand in dot.operands)
         ):
             continue
@@ -387,7 +387,7 @@ def _shorten(start: Instruction) -> None:
     if len(start.operands) != 1:
         return
     producer = start.operand
-    tracker = ShapeTracker.of(producer.shape.dimensions)
+    tracker = ShapeTracker.of(producer.sizes)
     chain = []
     current = start
     while current.opcode in _SHAPES and not current.has_control_dependencies:

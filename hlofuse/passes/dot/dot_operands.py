@@ -47,9 +47,9 @@ class GemvRewriter(VisitPass):
         if of_lhs == of_rhs or any(s != array(s.element_type, s.dimensions) for s in shapes):
             return False
         opcode = "bitcast" if self.layout_sensitive else "reshape"
-        wide = array(vector.element_type, (*vector.shape.dimensions, 1))
+        wide = array(vector.element_type, (*vector.sizes, 1))
         matrix = make.added(dot, opcode, wide, [vector])
-        sizes = list(dot.shape.dimensions)
+        sizes = list(dot.sizes)
         sizes.insert(len(sizes) if of_lhs else len(sizes) - 1, 1)
         operands = [lhs, matrix] if of_lhs else [matrix, rhs]
         given = {**dims.raw(), **dot.attributes.given("operand_precision", "algorithm")}
@@ -155,7 +155,7 @@ def _trivial(dot: Instruction) -> list[int]:
     in_order = tuple(range(len(numbers.lhs_batch)))
     if numbers.lhs_batch != in_order or numbers.rhs_batch != in_order or len(numbers.lhs_contracting) != 1:
         return []
-    return [d for d in in_order if dot.operand.shape.dimensions[d] == 1]
+    return [d for d in in_order if dot.operand.sizes[d] == 1]
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class DotOperand(Record):
     @classmethod
     def of(cls, dot: Instruction, operand: int) -> DotOperand:
         dims = DotDimensions.of(dot)
-        sizes = dot.operands[operand].shape.dimensions
+        sizes = dot.operands[operand].sizes
         free = dims.free(operand, len(sizes))
         return cls(tuple(sizes), (dims.batch(operand), free, dims.contracting(operand)))
 
@@ -302,7 +302,7 @@ class DotOperand(Record):
         """The same of the operand of a transpose or reshape (`MapBackward`)."""
         if instruction.opcode == "transpose":
             return self.permuted(inverse(tuple(instruction.dimensions)))
-        return self.reshaped(instruction.operand.shape.dimensions)
+        return self.reshaped(instruction.operand.sizes)
 
     def _without(self, removed: Iterable[int]) -> DotOperand:
         dropped = set(removed)

@@ -169,7 +169,7 @@ class ShapeTracker(Struct):
         while consumer is not producer:
             chain.append(consumer)
             consumer = consumer.operand
-        tracker = cls.of(producer.shape.dimensions)
+        tracker = cls.of(producer.sizes)
         for instruction in reversed(chain):
             tracker.append(instruction)
         return tracker
@@ -190,7 +190,7 @@ class ShapeTracker(Struct):
         if instruction.opcode == "transpose":
             self.transpose(instruction.dimensions)
         elif instruction.opcode == "reshape":
-            self.reshape(instruction.shape.dimensions)
+            self.reshape(instruction.sizes)
         else:
             raise NotTracked
 

@@ -240,7 +240,7 @@ def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:
     """Parts of each element, the lowest first (`Downcast`)."""
     source = x.operand
     rank = source.rank
-    sizes = (*source.shape.dimensions, width // new_width)
+    sizes = (*source.sizes, width // new_width)
     wide = make.broadcast(x, array(source.element_type, sizes), source, range(rank))
     wide = _bits(x, wide, f"u{width}")
     counter = make.iota(x, wide.shape, rank)
@@ -253,12 +253,12 @@ def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:
 def _wider(x: Instruction, width: int, new_width: int) -> Instruction:
     """Elements of the last dimension put together (`Upcast`)."""
     source = x.operand
-    *outer, last = source.shape.dimensions
+    *outer, last = source.sizes
     if outer:
         sizes = [*outer[:-1], outer[-1] * last]
         source = make.reshape(x, array(source.element_type, sizes), source)
     factor = new_width // width
-    sizes = list(source.shape.dimensions)
+    sizes = list(source.sizes)
     strides = [*(1 for _ in sizes[1:]), factor]
     result: Instruction | None = None
     for k in range(factor):

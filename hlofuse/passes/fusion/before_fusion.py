@@ -56,8 +56,8 @@ def _split(
 
 def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:
     dimension = whole.dimensions[0]
-    sizes = list(whole.shape.dimensions)
-    sizes[dimension] = sum(p.shape.dimensions[dimension] for p in parts)
+    sizes = list(whole.sizes)
+    sizes[dimension] = sum(p.sizes[dimension] for p in parts)
     return whole.clone(parts, shape=replace(whole.shape, dimensions=tuple(sizes)))
 
 

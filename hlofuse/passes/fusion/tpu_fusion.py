@@ -151,9 +151,10 @@ class Prediction(OnlySkipped):
         for producer in order:
             is_single = kind(producer) == "loop"
             users = sorted(filter(is_kernel, producer.users), key=place.__getitem__)
-            sums = {(kind(u), str(u.shape)): place[u] for u in reversed(users) if kind(u) == "reduce"}
             if is_single:  # the last first; reductions to one shape stand where their first does
-                users.sort(key=lambda u, sums=sums: -sums.get((kind(u), str(u.shape)), place[u]))
+                sums = {str(u.shape): place[u] for u in reversed(users) if kind(u) == "reduce"}
+                places = {u: sums[str(u.shape)] if kind(u) == "reduce" else place[u] for u in users}
+                users.sort(key=places.__getitem__, reverse=True)
             else:
                 users.sort(key=lambda u: kind(u) == _WRITES)
             taken: Instruction | None = None

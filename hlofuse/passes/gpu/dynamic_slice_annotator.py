@@ -54,7 +54,7 @@ def _place(i: Instruction, series: _Series) -> _Place | None:
     """`AnalyzeDynamicSlice`; adds to `series`."""
     whole = i.operand.shape
     is_slice = i.opcode == "dynamic-slice"
-    sizes = i.shape.dimensions if is_slice else i.operands[1].shape.dimensions
+    sizes = i.sizes if is_slice else i.operands[1].sizes
     if not is_contiguous_slice(i) or not has_byte_strides(whole):
         return None
     offsets = i.operands[1:] if is_slice else i.operands[2:]

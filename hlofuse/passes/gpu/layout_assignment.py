@@ -84,7 +84,7 @@ def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
 
 def is_tiny(dot: Instruction, threshold: int = _TINY_DOT_ELEMENTS) -> bool:
     """`IsMatrixMultiplicationTooSmallForRewriting`."""
-    free, sizes = sum(map(math.prod, free_sizes(dot))), dot.operand.shape.dimensions
+    free, sizes = sum(map(math.prod, free_sizes(dot))), dot.operand.sizes
     return free * math.prod(sizes[d] for d in DotDimensions.of(dot).lhs_contracting) < threshold
 
 
@@ -145,7 +145,7 @@ class _GpuLayouts(LayoutAssignment):
 
     def makes_rows(self, reduce: Instruction) -> bool:
         """Another layout is worth it only if the rows are long; at first, also if several fill a warp."""
-        sizes = reduce.operand.shape.dimensions
+        sizes = reduce.operand.sizes
         length = math.prod(sizes[d] for d in reduce.dimensions)
         fill_warps = not self._release.lays_out_long_rows_only and _MIN_ROW_ELEMENTS % max(length, 1) == 0
         return fill_warps or length >= _MIN_ROW_ELEMENTS

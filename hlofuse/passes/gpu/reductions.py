@@ -94,7 +94,7 @@ class ReductionDimensionGrouper(VisitPass):
         sizes = list[int]()
         dimensions = []
         refused = 1
-        for d, size in enumerate(reduce.operand.shape.dimensions):
+        for d, size in enumerate(reduce.operand.sizes):
             if d in reduced and d + 1 in reduced:
                 refused *= size
                 continue
@@ -115,7 +115,7 @@ class TransposeDimensionGrouper(VisitPass):
     def handle(self, transpose: Instruction) -> bool:
         source = transpose.operand
         found = normalized_transpose(source.shape, transpose.shape, transpose.dimensions)
-        if found is None or len(found[0]) == 1 or found[0] == transpose.shape.dimensions:
+        if found is None or len(found[0]) == 1 or found[0] == transpose.sizes:
             return False
         sizes, permutation = found
         operand = bitcast(source, array(source.element_type, permute(sizes, inverse(permutation))))
@@ -131,7 +131,7 @@ class ReductionDegenerateDimRemover(VisitPass):
     opcodes = ("reduce",)
 
     def handle(self, reduce: Instruction) -> bool:
-        sizes = reduce.operand.shape.dimensions
+        sizes = reduce.operand.sizes
         if 1 not in sizes:
             return False
         remaining = [d for d, size in enumerate(sizes) if size != 1]
@@ -186,7 +186,7 @@ class ReductionSplitter(VisitPass):
         if has_own_emitter(reduce, self.device) or len(dimensions) < 2 or not reduce.is_array:
             return False
         operand = reduce.operand
-        sizes = operand.shape.dimensions
+        sizes = operand.sizes
         largest = max(dimensions, key=lambda d: sizes[d])
         left = [size for d, size in enumerate(sizes) if d != largest]
         first = reduce_like(reduce, array(reduce.element_type, left), [operand], [largest])
@@ -216,7 +216,7 @@ class TreeReductionRewriter(VisitPass):
             shape = Shape.maybe_tuple_of([without(i.shape, [minor]) for i in inputs])
             first = reduce_like(reduce, shape, inputs, [minor])
             return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [0]))
-        k1, k2 = _factors(reduce.operand.shape.dimensions[dimensions[-1]], kind, self.device)
+        k1, k2 = _factors(reduce.operand.sizes[dimensions[-1]], kind, self.device)
         return _split(reduce, dimensions, k1, k2)
 
 
@@ -256,7 +256,7 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
     """Pad, view as `k1 x k2`, reduce `k2`, then `k1` (`SplitReductionDimension`)."""
     split = dimensions[-1]
     inputs = inputs_of(reduce)
-    sizes = list(inputs[0].shape.dimensions)
+    sizes = list(inputs[0].sizes)
     if sizes[split] != k1 * k2:
         pairs = zip(inputs, initial_values_of(reduce), strict=True)
         inputs = [make.padded(i, i, 0, k1 * k2 - sizes[split], split, value=zero) for i, zero in pairs]
@@ -302,9 +302,7 @@ def _equalize(reduce: Instruction) -> bool:
     inputs = inputs_of(reduce)
     order = inputs[0].shape.minor_to_major
     new = [
-        i
-        if i.shape.minor_to_major == order
-        else make.copied(i, with_layout(i.element_type, i.shape.dimensions, order))
+        i if i.shape.minor_to_major == order else make.copied(i, with_layout(i.element_type, i.sizes, order))
         for i in inputs
     ]
     if new == inputs:

@@ -554,4 +554,4 @@ def at_most_rank_1(shape: Shape) -> bool:
 def _is_smaller_part(concatenate: Instruction, part: Instruction) -> bool:
     """True if another operand of a concatenate is longer."""
     d = concatenate.dimensions[0]
-    return any(o.shape.dimensions[d] > part.shape.dimensions[d] for o in concatenate.operands)
+    return any(o.sizes[d] > part.sizes[d] for o in concatenate.operands)

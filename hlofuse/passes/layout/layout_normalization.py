@@ -70,7 +70,7 @@ def _canonicalize(broadcast: Instruction) -> None:
     shape = operand.shape
     sizes = [shape.dimensions[d] for d in permutation]
     moved = transposed(operand, permutation, with_layout(shape.element_type, sizes, shape.minor_to_major))
-    result = array(shape.element_type, broadcast.shape.dimensions)
+    result = array(shape.element_type, broadcast.sizes)
     replaced(
         broadcast,
         added(moved, "broadcast", result, [moved], like=operand, dimensions=sorted(places)),
@@ -203,7 +203,7 @@ class _Visitor:
         return True
 
     def _constant(self, hlo: Instruction) -> bool:
-        if hlo.shape.is_tuple or 0 in hlo.shape.dimensions:
+        if hlo.shape.is_tuple or 0 in hlo.sizes:
             return False
         if hlo.rank > 1:
             return self._done(hlo, _reorder(hlo))

@@ -86,7 +86,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
 
 
 def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instruction:
-    operands = [x if x.shape.dimensions == shape.dimensions else make.reshape(x, shape, x) for x in (a, b)]
+    operands = [x if x.sizes == shape.dimensions else make.reshape(x, shape, x) for x in (a, b)]
     return make.binary(a, opcode, operands[0], operands[1], shape)
 
 

@@ -52,12 +52,12 @@ def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int])
     element_type = indices.element_type
     for d in of_indices:
         most = bounds(element_type)[1]
-        if most is not None and indices.shape.dimensions[d] > most:
-            element_type = "s32" if indices.shape.dimensions[d] < 1 << 31 else "s64"
+        if most is not None and indices.sizes[d] > most:
+            element_type = "s32" if indices.sizes[d] < 1 << 31 else "s64"
     indices = make.convert(indices, indices, element_type)
     if vector == indices.rank:
-        indices = reshaped(indices, [*indices.shape.dimensions, 1])
-    sizes = list(indices.shape.dimensions)
+        indices = reshaped(indices, [*indices.sizes, 1])
+    sizes = list(indices.sizes)
     sizes[vector] = 1
     shape = with_dimensions(indices.shape, sizes)
     return make.concatenate(x, [*(make.iota(x, shape, d) for d in of_indices), indices], vector)
@@ -145,7 +145,7 @@ def _sizes_read(
     release: Release,
 ) -> Sequence[int] | None:
     """The sizes of reads that are slices from the start, or None (`ScatterSliceMatcher::InferShape`)."""
-    base, update = scatter.operands[0].shape.dimensions, scatter.operands[-1].shape.dimensions
+    base, update = scatter.operands[0].sizes, scatter.operands[-1].sizes
     if not base or not is_simplified_scatter(scatter):
         return None
     read = list(base)
@@ -204,7 +204,7 @@ def _replace_users(old: Instruction, new: Instruction, smaller: dict[Instruction
         if user.opcode == "get-tuple-element":
             element = make.get_tuple_element(user, new, user.tuple_index)
         else:
-            sizes = new.shape.dimensions
+            sizes = new.sizes
             operands = [smaller.get(o) or _slice_from_start(o, sizes) for o in user.operands]
             element = make.copy_of(user, operands, array(user.element_type, sizes))
         _replace_users(user, element, smaller)

@@ -69,7 +69,7 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
     if 0 in sizes:
         zero = make.scalar(gather, gather.element_type, 0)
         return make.broadcast(gather, gather.shape, zero)
-    if not operand.shape.dimensions:
+    if not operand.sizes:
         return make.broadcast(gather, gather.shape, operand)
     if gather.attributes.get("operand_batching_dims"):
         raise NotRepresentable("a gather with batch dimensions")
@@ -79,7 +79,7 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
     result = make.add(
         gather,
         "gather",
-        array(operand.element_type, [flat.shape.dimensions[0], *taken]),
+        array(operand.element_type, [flat.sizes[0], *taken]),
         [moved(operand, order), flat],
         offset_dims=range(1, operand.rank + 1),
         collapsed_slice_dims="{}",
@@ -91,9 +91,9 @@ def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction
     result = moved(result, [0, *(d + 1 for d in inverse(tuple(order)))])
     if collapsed:
         result = without_dimensions(result, [d + 1 for d in collapsed])
-    outer = [n for d, n in enumerate(indices.shape.dimensions) if d != vector]
+    outer = [n for d, n in enumerate(indices.sizes) if d != vector]
     if len(outer) > 1:
-        result = reshaped(result, [*outer, *result.shape.dimensions[1:]])
+        result = reshaped(result, [*outer, *result.sizes[1:]])
     elif not outer:
         result = without_dimensions(result, [0])
     return moved(result, _order(offset, len(outer) + len(offset)))
@@ -125,12 +125,12 @@ def _expand(gather: Instruction) -> None:
 def _outer(x: Instruction) -> list[int]:
     vector = int(x.attributes["index_vector_dim"])
     indices = x.operands[len(x.operands) // 2]
-    return [n for d, n in enumerate(indices.shape.dimensions) if d != vector]
+    return [n for d, n in enumerate(indices.sizes) if d != vector]
 
 
 def _takes_all(gather: Instruction) -> bool:
     """`GatherIsBroadcast`."""
-    return numbers_of(gather, "slice_sizes") == tuple(gather.operand.shape.dimensions)
+    return numbers_of(gather, "slice_sizes") == tuple(gather.operand.sizes)
 
 
 def _dropped_dimensions(gather: Instruction) -> Dims:
@@ -161,7 +161,7 @@ def _slice(gather: Instruction) -> Instruction:
         index = index_vector(indices, place)
         start = in_operand_space(index, operand.rank, numbers_of(gather, "start_index_map"))
         part = without_dimensions(slice_at(operand, start, sizes), dropped)
-        update = reshaped(part, [1, *part.shape.dimensions])
+        update = reshaped(part, [1, *part.sizes])
         at = scalars(make.padded(place, place, 0, part.rank))
         return [operand, indices, make.dynamic_update_slice(result, result, update, at)]
 
@@ -175,7 +175,7 @@ def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
     """One index vector below the other (`CanonicalizeGatherIndices`)."""
     vector, rank = int(gather.attributes["index_vector_dim"]), indices.rank
     indices = with_vectors_last(indices, vector)
-    inner = indices.shape.dimensions[rank - 1 :] if vector < rank else ()
+    inner = indices.sizes[rank - 1 :] if vector < rank else ()
     return reshaped(indices, [1, *inner])
 
 
@@ -212,7 +212,7 @@ class ScatterSimplifier(ReleasePass, RewritePass):
 
 def _pays(scatter: Instruction, order: Sequence[int]) -> bool:
     """True if updates of a quarter of the array or more go into longer runs of it, by `order` (asked)."""
-    sizes, window = scatter.operand.shape.dimensions, slice_sizes_of(scatter)
+    sizes, window = scatter.operand.sizes, slice_sizes_of(scatter)
     is_large = 4 * scatter.operands[-1].element_count >= math.prod(sizes)
     return is_large and _run(permute(sizes, order), permute(window, order)) > _run(sizes, window)
 
@@ -269,11 +269,11 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     window = numbers_of(scatter, "update_window_dims")
     outer = others(updates.rank, window)
     updates = moved(updates, [*outer, *window])
-    sizes = list(updates.shape.dimensions)
+    sizes = list(updates.sizes)
     if len(outer) != 1:
         updates = reshaped(updates, [math.prod(sizes[: len(outer)]), *sizes[len(outer) :]])
     if inserted := numbers_of(scatter, "inserted_window_dims"):
-        sizes = list(updates.shape.dimensions)
+        sizes = list(updates.sizes)
         for d in inserted:
             sizes.insert(d + 1, 1)
         updates = reshaped(updates, sizes)
@@ -309,7 +309,7 @@ def _expanded(scatter: Instruction) -> Instruction:
         indices = _indices(scatter, scatter.operands[count])
         state = [*results, indices, *(_updates(scatter, u) for u in updates)]
         body = partial(_body, scatter)
-        results = counted_loop(scatter, state, body, indices.shape.dimensions[0])[:count]
+        results = counted_loop(scatter, state, body, indices.sizes[0])[:count]
     return make.result_of(scatter, results)
 
 
@@ -318,10 +318,10 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
     vector, rank = int(scatter.attributes["index_vector_dim"]), indices.rank
     last = with_vectors_last(indices, vector)
     inner = 0 if vector == rank else 1
-    if vector == rank - 1 and indices.shape.dimensions[-1] == 1:
+    if vector == rank - 1 and indices.sizes[-1] == 1:
         inner = 0
-        reshaped(indices, indices.shape.dimensions[:-1])  # XLA makes this, too, and does not use it
-    sizes = last.shape.dimensions
+        reshaped(indices, indices.sizes[:-1])  # XLA makes this, too, and does not use it
+    sizes = last.sizes
     return reshaped(last, [math.prod(sizes[: rank - inner]), *sizes[rank - inner :]])
 
 
@@ -331,7 +331,7 @@ def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
     outer = others(updates.rank, window)
     moved = make.transpose(updates, updates, [*outer, *window])
     count = len(_outer(scatter))
-    sizes = moved.shape.dimensions
+    sizes = moved.sizes
     return reshaped(moved, [math.prod(sizes[:count]), *sizes[count:]])
 
 
@@ -350,8 +350,8 @@ def _body(
     sizes = list[int]()
     parts, old = list[Instruction](), list[Instruction]()
     for base, update in zip(bases, updates, strict=True):
-        part = without_dimensions(slice_at(update, first, [1, *update.shape.dimensions[1:]]), [0])
-        sizes = list(part.shape.dimensions)
+        part = without_dimensions(slice_at(update, first, [1, *update.sizes[1:]]), [0])
+        sizes = list(part.sizes)
         for d in sorted(numbers_of(scatter, "inserted_window_dims")):
             sizes.insert(d, 1)
         parts.append(reshaped(part, sizes))
@@ -385,7 +385,7 @@ def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instru
     zero = make.scalar(start, start.element_type, 0)
     zeros = make.broadcast(start, start.shape, zero)
     above = make.compare(start, "LE", zeros, start)
-    room = [n - size for n, size in zip(base.shape.dimensions, sizes, strict=True)]
+    room = [n - size for n, size in zip(base.sizes, sizes, strict=True)]
     most = make.constant(start, start.shape, room)
     inside = make.binary(start, "and", above, make.compare(start, "GE", most, start))
     true = make.scalar(start, "pred", True)

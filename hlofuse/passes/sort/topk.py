@@ -192,7 +192,7 @@ def _result_count(sort: Instruction) -> int | None:
             x = user.users[0]
         if x.opcode != "slice":
             return None
-        sizes = x.operand.shape.dimensions
+        sizes = x.operand.sizes
         for d, r in enumerate(ranges_of(x)):
             if r.stride != 1 or (d != dimension and (r.start or r.limit != sizes[d])):
                 return None
@@ -207,10 +207,10 @@ def _counts(sort: Instruction) -> bool:
     """`HasIota`: the second operand tells places."""
     data, other = sort.operands
     if other.opcode == "iota" and other.element_type == "s32":
-        return other.shape.dimensions == data.shape.dimensions
+        return other.sizes == data.sizes
     inner = other.past("broadcast")
-    size = data.shape.dimensions[sort.dimensions[0]]
-    return inner.opcode == "iota" and inner.element_type == "s32" and inner.shape.dimensions == (size,)
+    size = data.sizes[sort.dimensions[0]]
+    return inner.opcode == "iota" and inner.element_type == "s32" and inner.sizes == (size,)
 
 
 def _is_greater(root: Instruction) -> bool:
@@ -289,7 +289,7 @@ def _call(sort: Instruction, k: int) -> None:
 
 
 def _read(reader: Instruction, element: Instruction) -> None:
-    if reader.shape.dimensions == element.shape.dimensions:
+    if reader.sizes == element.sizes:
         reader.replace_all_uses_with(element)
     else:
         reader.replace_operand(0, element)

@@ -109,21 +109,21 @@ class Batch:
     def written(self, k: int, places: Dims = (1,)) -> Instruction | None:
         """The part that an iteration writes at its own place of an array, from the end on for −1, or None."""
         x = self.body.root.operands[k]
-        rows = x.rank and x.shape.dimensions[0] >= self.trips and is_element(x.operand, self.given, k)
+        rows = x.rank and x.sizes[0] >= self.trips and is_element(x.operand, self.given, k)
         if not rows or not len(x.operand.users) == len(x.users) == 1:
             return None
         part, starts = written_part(x) or (None, {})
-        is_row = part is not None and (x.opcode == "scatter" or part.shape.dimensions[0] == 1)
+        is_row = part is not None and (x.opcode == "scatter" or part.sizes[0] == 1)
         return part if is_row and self._place([*starts.values()]) in places else None
 
     def stacked(self, element: Instruction) -> Instruction | None:
         """The row that each iteration writes of an element with as many rows as iterations; else None."""
-        is_stack = element.shape.dimensions[:1] == (self.trips,)
+        is_stack = element.sizes[:1] == (self.trips,)
         return self.written(element.tuple_index) if is_stack else None
 
     def reads_own_part(self, x: Instruction) -> bool:
         """True for a slice of one row, another one in each iteration."""
-        return x.opcode == "dynamic-slice" and x.shape.dimensions[0] == 1 and self._place(x.operands[1:]) != 0
+        return x.opcode == "dynamic-slice" and x.sizes[0] == 1 and self._place(x.operands[1:]) != 0
 
     def finish(self) -> bool:
         """Have the loop replaced by what is known; False where that is not all."""
@@ -138,7 +138,7 @@ class Batch:
                     return False
                 state[k] = total
             elif part is not None:
-                rows = make.resized(self.loop, self.over_all(part), [self.trips, *x.shape.dimensions[1:]])
+                rows = make.resized(self.loop, self.over_all(part), [self.trips, *x.sizes[1:]])
                 rows = self._reversed(rows) if self.written(k) is None else rows
                 zeros = [make.scalar(self.loop, "s32", 0)] * x.rank
                 state[k] = make.dynamic_update_slice(self.loop, self.init[k], rows, zeros)
@@ -157,7 +157,7 @@ class Batch:
         first: Instruction,
     ) -> None:
         """`new`, computed in each iteration from `before`, becomes known: all, and all with `first` ahead."""
-        earlier = make.resized(self.loop, first, [1, *first.shape.dimensions])
+        earlier = make.resized(self.loop, first, [1, *first.sizes])
         last = make.part(self.loop, self.computed[new], 0, self.trips - 1)
         self.computed[before] = make.concatenate(self.loop, [earlier, last], 0)
         self.extend()
@@ -257,13 +257,13 @@ class Batch:
         if whole is None:
             rows = self.computed[x.operand]
             starts = self._starts(x.operands[1:])
-            sizes = [self.trips, *x.shape.dimensions]
+            sizes = [self.trips, *x.sizes]
             return make.dynamic_slice(self.loop, rows, starts, sizes) if starts else self._parts(x, rows, 1)
         place = self._place(x.operands[1:])
-        if not place or whole.shape.dimensions != (self.trips, *x.shape.dimensions[1:]):
+        if not place or whole.sizes != (self.trips, *x.sizes[1:]):
             along = [d for d, o in enumerate(x.operands[1:]) if integer_of(o) != 0]
-            sizes = [1 if d in along else n for d, n in enumerate(whole.shape.dimensions)]
-            if len(along) != 1 or sizes != list(x.shape.dimensions):
+            sizes = [1 if d in along else n for d, n in enumerate(whole.sizes)]
+            if len(along) != 1 or sizes != list(x.sizes):
                 return self._parts(x, whole, 0)
             rows = gather_rows(self.loop, whole, self.over_all(x.operands[1 + along[0]]), along[0])
             return make.reshape(self.loop, self._leading(x.shape), rows)
@@ -340,7 +340,7 @@ class Batch:
             start_index_map=range(batch, batch + x.rank),
             operand_batching_dims=range(batch),
             start_indices_batching_dims=range(batch),
-            slice_sizes=[*[1] * batch, *x.shape.dimensions],
+            slice_sizes=[*[1] * batch, *x.sizes],
         )
 
     def _at_indices(self, x: Instruction) -> Instruction | None:
@@ -365,7 +365,7 @@ class Batch:
         images = moved(self.loop, images, 0, first)
         images = make.reshape(self.loop, self._larger(x.operand.shape, first), images)
         found = self._add(x.clone([images, filters], shape=self._larger(x.shape, last)))
-        sizes = list(x.shape.dimensions)
+        sizes = list(x.sizes)
         sizes.insert(last, self.trips)
         apart = make.resized(self.loop, found, sizes)
         return moved(self.loop, apart, last, 0)
@@ -461,7 +461,7 @@ def scan_linear(loop: Instruction) -> bool:
     for k, x in batch.changed():
         if x in batch.computed or x.element_type not in {*FLOATING_TYPES, *COMPLEX_TYPES}:
             continue
-        whole = with_dimensions(x.shape, [batch.trips, *x.shape.dimensions])
+        whole = with_dimensions(x.shape, [batch.trips, *x.sizes])
         one = make.broadcast(loop, whole, make.scalar(loop, x.element_type, 1))
         before = next((u for u in batch.given.users if u.tuple_index == k), x)
         a, b = _linear(batch, before, one).get(x, (one, None))
@@ -525,7 +525,7 @@ def _joined(
 def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction]:
     """All products of a and all sums h = a·h + b, h 0 before the first, as `jax.lax.associative_scan` has
     them: of pairs, then of pairs of pairs (Blelloch, Prefix Sums and Their Applications, 1990)."""
-    n = a.shape.dimensions[0]
+    n = a.sizes[0]
     if n < 2:
         return a, b
 
@@ -613,7 +613,7 @@ def sum_in_carry(loop: Instruction) -> bool:
         part = batch.stacked(element) if totals else None
         if part is None:
             continue
-        shapes = {x: with_dimensions(x.shape, x.shape.dimensions[1:]) for x in values}
+        shapes = {x: with_dimensions(x.shape, x.sizes[1:]) for x in values}
         inside, after, root = carry(loop, [make.zeros(loop, shapes[t.operand]) for t in totals])
         rows = {after[element.tuple_index]: make.reshape(root, shapes[element], part)}
         for x in values[1:]:
@@ -640,7 +640,7 @@ def keep_last(loop: Instruction) -> bool:
         part = batch.stacked(element) if last else None
         if part is None:
             continue
-        shape = with_dimensions(element.shape, element.shape.dimensions[1:])
+        shape = with_dimensions(element.shape, element.sizes[1:])
         row = part.through("reshape")
         own = [k for k, x in enumerate(batch.body.root.operands) if x is row]
         _, after, root = carry(loop, [] if own else [make.zeros(loop, shape)])
@@ -667,7 +667,7 @@ def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
         if user.opcode != "slice":
             return []
         along = order.index(0)
-        size = x.shape.dimensions[along]
+        size = x.sizes[along]
         is_row = user.element_count * size == x.element_count
         if not is_row or ranges_of(user)[along].start != size - 1:
             return []

@@ -36,7 +36,7 @@ def write_ring(loop: Instruction) -> bool:
             continue
         joined, new, is_newest_first = shift
         along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
-        size, rows = window.shape.dimensions[along], new.shape.dimensions[along]
+        size, rows = window.sizes[along], new.sizes[along]
         skipped = (body.root, joined, *joined.operands, x)
         own = {x, *(u for u in given.users if u.tuple_index == k)}
         if any(len(o.users) > 1 for o in joined.operands if not own.isdisjoint(o.operands)):
@@ -75,7 +75,7 @@ def update_stack(loop: Instruction) -> bool:
         number, *zeros = row.operands[1:]
         whole, stack = row.operand, x.operand
         is_same = whole in forward.fixed and whole.shape == x.shape and number is x.operands[2]
-        is_all = list(x.shape.dimensions) == [forward.trips, *row.shape.dimensions[1:]]
+        is_all = list(x.sizes) == [forward.trips, *row.sizes[1:]]
         if not is_same or not is_all or not all(_is_of_row(c, x) for c in changes):
             continue
         loop.operand.replace_operand(k, forward.init[whole.tuple_index])
@@ -92,7 +92,7 @@ def update_stack(loop: Instruction) -> bool:
 
 def _is_of_row(x: Instruction, stack: Instruction) -> bool:
     """True for a change of one row, whose indices lie side by side."""
-    if x.shape.dimensions != stack.shape.dimensions[1:]:
+    if x.sizes != stack.sizes[1:]:
         return False
     return x.opcode != "scatter" or (
         len(x.operands) == 3 and int(x.attributes["index_vector_dim"]) >= x.operands[1].rank - 1
@@ -102,11 +102,11 @@ def _is_of_row(x: Instruction, stack: Instruction) -> bool:
 def _change_in_stack(x: Instruction, stack: Instruction, number: Instruction) -> Instruction:
     if x.opcode == "dynamic-update-slice":
         part, *starts = x.operands[1:]
-        part = make.resized(x, part, [1, *part.shape.dimensions])
+        part = make.resized(x, part, [1, *part.sizes])
         starts = [number, *(make.convert(x, o, number.element_type) for o in starts)]
         return make.dynamic_update_slice(x, stack, part, starts)
     _, indices, part = x.operands
-    places = list(indices.shape.dimensions)
+    places = list(indices.sizes)
     if int(x.attributes["index_vector_dim"]) == len(places):
         places.append(1)
         indices = make.resized(x, indices, places)
@@ -140,11 +140,11 @@ def compute_again(loop: Instruction) -> bool:
         is_carried = is_carried or any(forward.written(x.tuple_index) is not None for x in moving)
         if not reads or is_carried or any(has_side_effect(x) or x.opcode in CONTROL_FLOW for x in needed):
             continue
-        rows = [with_dimensions(x.shape, [forward.trips, *x.shape.dimensions]) for x in moving]
+        rows = [with_dimensions(x.shape, [forward.trips, *x.sizes]) for x in moving]
         inside, state, root = carry(loop, [make.zeros(loop, shape) for shape in rows])
         number = make.get_tuple_element(root, forward.given, forward.number)
         for place, x, whole in zip(count(len(state) - len(moving)), moving, inside, strict=False):
-            row = make.resized(root, x, [1, *x.shape.dimensions])
+            row = make.resized(root, x, [1, *x.sizes])
             starts = starts_at(root, whole.rank, number)
             new = make.dynamic_update_slice(root, whole, row, starts)
             root.replace_operand(place, new)
@@ -185,17 +185,17 @@ def _shift(
         return None
     along = joined.dimensions[0]
     first, second = joined.operands
-    is_first = first.shape.dimensions[along] < second.shape.dimensions[along]
+    is_first = first.sizes[along] < second.sizes[along]
     rest, new = (second, first) if is_first else (first, second)
     if rest.opcode != "slice" or not is_element(rest.operand, given, k):
         return None
     old = ranges_of(rest)[along]
-    if (old.start, old.stride) != (0 if is_first else new.shape.dimensions[along], 1):
+    if (old.start, old.stride) != (0 if is_first else new.sizes[along], 1):
         return None
     if row is None:
         return joined, new, is_first
-    is_new = row[:2] == (along, 0 if is_first else rest.shape.dimensions[along])
-    is_new = is_new and row[2].shape.dimensions == new.shape.dimensions
+    is_new = row[:2] == (along, 0 if is_first else rest.sizes[along])
+    is_new = is_new and row[2].sizes == new.sizes
     return (joined, row[2], is_first) if is_new and len(joined.users) == 1 else None
 
 
@@ -227,7 +227,7 @@ def _put_in_order(
     window = make.get_tuple_element(loop, loop, k)
     twice = make.concatenate(loop, [window, window], along)
     for reader in readers:
-        end = first + window.shape.dimensions[along]
+        end = first + window.sizes[along]
         reader.replace_all_uses_with(make.part(reader, twice, first, end, along))
 
 
@@ -282,7 +282,7 @@ class Together(Batch):
             self.lanes.clear()
         if self.knows(first) or not self.lanes:
             return bool(self.lanes)
-        if all(x is first for x in lanes) and not (self.is_flat and first.shape.dimensions):
+        if all(x is first for x in lanes) and not (self.is_flat and first.sizes):
             self.fixed[first] = first
             return True
         forms = set(map(self._form, lanes))
@@ -370,7 +370,7 @@ def stack_state(loop: Instruction) -> bool:
 
 def reduce_as_vector(x: Instruction) -> bool:
     """Small arrays that are reduced and combined are concatenated and reduced once."""
-    if x.shape.dimensions or any(u.opcode == x.opcode for u in x.users):
+    if x.sizes or any(u.opcode == x.opcode for u in x.users):
         return False
     opcode, terms = x.opcode, terms_of(x, x.opcode)
     if opcode == "reduce":  # of numbers that are stacked

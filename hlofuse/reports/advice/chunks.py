@@ -30,7 +30,7 @@ def compute_in_parts(x: Instruction) -> bool:
         return False
     if (root := entry.root).opcode in ("topk", *_SEVERAL) and root.shape.is_tuple:
         entry.root = make.tuple_of(root, make.elements(root, range(len(root.shape.tuple_shapes))))
-    sizes, needed = x.shape.dimensions, -(-_SMALLER * size // limit)
+    sizes, needed = x.sizes, -(-_SMALLER * size // limit)
     for d in sorted(range(x.rank), key=lambda d: -min(sizes[d], needed)):
         count = next(n for n in range(min(sizes[d], needed), sizes[d] + 1) if sizes[d] % n == 0)
         along = _region(x, d, limit) if count > 1 else None
@@ -117,7 +117,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
         values = dict(zip(leaves, state, strict=False))
 
         def starts(x: Instruction, d: int) -> list[Instruction]:
-            length = make.scalar(number, "s32", x.shape.dimensions[d] // count)
+            length = make.scalar(number, "s32", x.sizes[d] // count)
             return starts_at(number, x.rank, make.binary(number, "multiply", number, length), d)
 
         def shape(of: Shape, d: int) -> Shape:

@@ -36,7 +36,7 @@ def labelled(x: Instruction) -> list[Labelled]:
 
 
 def sizes_of(*factors: Labelled) -> dict[int, int]:
-    return {d: n for value, labels in factors for d, n in zip(labels, value.shape.dimensions, strict=True)}
+    return {d: n for value, labels in factors for d, n in zip(labels, value.sizes, strict=True)}
 
 
 def over(
@@ -80,7 +80,7 @@ def total_of(at: Instruction, x: Instruction, along: Sequence[int]) -> Instructi
 
 def cumulated(at: Instruction, x: Instruction, along: int) -> Instruction:
     """The sums from the first place on along a dimension."""
-    sizes = [n if d == along else 1 for d, n in enumerate(x.shape.dimensions)]
+    sizes = [n if d == along else 1 for d, n in enumerate(x.sizes)]
     add = make.reducer(at, "sum", "add", x.element_type)
     window = Window(WindowDimension(n, padding_low=n - 1) for n in sizes)
     return make.reduce_window(at, x.shape, [x, make.zero(at, x.element_type)], add, window)
@@ -144,7 +144,7 @@ def as_sum(x: Instruction) -> tuple[Instruction, Instruction] | None:
 def is_covered(total: Instruction, factors: Iterable[Labelled]) -> bool:
     """True if some factor has each dimension that is summed, so that equal summands are not lost."""
     found = {d for _, labels in factors for d in labels}
-    return all(d in found or total.operand.shape.dimensions[d] == 1 for d in total.dimensions)
+    return all(d in found or total.operand.sizes[d] == 1 for d in total.dimensions)
 
 
 def spread_factor(x: Instruction) -> Labelled:
@@ -294,8 +294,8 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     if not is_total(x) or x.element_type not in FLOATING_TYPES or len(value.users) > 1:
         return False
     below = value.operand if value.opcode == "reshape" else value
-    if below is not value and below.shape.dimensions == without_ones(value.shape).dimensions:
-        places = [k for k, n in enumerate(value.shape.dimensions) if n > 1]
+    if below is not value and below.sizes == without_ones(value.shape).dimensions:
+        places = [k for k, n in enumerate(value.sizes) if n > 1]
         along = [places.index(d) for d in x.dimensions if d in places]
         new = make.reduce(x, below, x.operands[1], along, x.to_apply)
         replace(x, new)
@@ -343,13 +343,13 @@ def _unfolded(
 ) -> tuple[Labelled, dict[int, list[int]]] | None:
     """The value below a reshape, and for each label of `x` those in its place; only `free` ones join."""
     value = x.operand
-    sizes = value.shape.dimensions
+    sizes = value.sizes
     found = list[int]()
     joined = dict[int, list[int]]()
     seen = dict[int, list[int]]()
-    cuts = common_factors(sizes, x.shape.dimensions)
+    cuts = common_factors(sizes, x.sizes)
     for (start, place), (end, after) in pairwise(cuts):
-        own = [labels[d] for d in range(place, after) if x.shape.dimensions[d] > 1]
+        own = [labels[d] for d in range(place, after) if x.sizes[d] > 1]
         own = own or [-1 - len(labels) - start]
         part = list(sizes[start:end])
         if len(own) > 1 and not all(d in free for d in own):
@@ -477,9 +477,9 @@ def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> 
         terms = list[Instruction]()
         start = 0
         for o in joined.operands:
-            end = start + o.shape.dimensions[joined.dimensions[0]]
+            end = start + o.sizes[joined.dimensions[0]]
             c = other if number >= 0 else make.part(x, other, start, end, own.index(number))
-            sizes = [end - start if d == number else n for d, n in enumerate(x.shape.dimensions)]
+            sizes = [end - start if d == number else n for d, n in enumerate(x.sizes)]
             shape = with_dimensions(x.shape, sizes)
             terms.append(make.copy_of(x, [o, c] if side == 0 else [c, o], shape))
             start = end
@@ -613,9 +613,9 @@ def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
     """A slice, padding or join of the one row along the label -1; None where it moves the rows."""
     row = names.index(-1)
     own = [-1 if d == row else next(_FRESH) for d in dims_of(x)]
-    sizes = list(x.shape.dimensions)
+    sizes = list(x.sizes)
     moves = x.opcode == "pad" and x.attributes["padding"][row].low
-    stays = not moves and x.operand.shape.dimensions[row] == sizes[row]
+    stays = not moves and x.operand.sizes[row] == sizes[row]
     parts = [view.whole(o, own if o.rank else []) for o in x.operands if stays]
     if not parts or any(part is None or not {*part[1]} <= {*own} for part in parts):
         return None
@@ -652,7 +652,7 @@ def _multiply_basis(x: Instruction, matrix: Labelled, one: Labelled) -> bool:
         if -1 not in pair or len(dims) > 1:
             return None
         given.append(value)
-        row = make.resized(x, vector, [1, *vector.shape.dimensions])
+        row = make.resized(x, vector, [1, *vector.sizes])
         own = [pair[1] if names[d] in pair else names[d] for d in dims]
         return on_both(
             value, "multiply", (row, [-1, *(d if d in batch else pair[1] for d in labels)]), (factor, own)

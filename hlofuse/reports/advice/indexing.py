@@ -83,9 +83,9 @@ def _has_odd_parts(x: Instruction) -> bool:
     indexing = [r.operands for r in readers(x) if r.opcode in ("gather", "scatter")]
     if any(without_bitcasts(values[len(values) // 2]) is x for values in indexing):
         return False
-    sizes = [o.shape.dimensions[dimension] for o in x.operands]
+    sizes = [o.sizes[dimension] for o in x.operands]
     minor = dimension == x.shape.minor_to_major[0] and x.element_type != "pred"
-    return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.shape.dimensions) >= 1 << 16
+    return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.sizes) >= 1 << 16
 
 
 @where("concatenate", ("slice",), ("slice",), only="cpu")
@@ -103,8 +103,8 @@ def _pads_for_parts(x: Instruction) -> bool:
     if x.opcode != "concatenate":
         return False
     (along,), (a, b) = x.dimensions, x.operands
-    first = make.padded(x, a, 0, b.shape.dimensions[along], along)
-    second = make.padded(x, b, a.shape.dimensions[along], 0, along)
+    first = make.padded(x, a, 0, b.sizes[along], along)
+    second = make.padded(x, b, a.sizes[along], 0, along)
     x.replace_all_uses_with(make.binary(x, "add", first, second))
     return True
 

@@ -168,8 +168,8 @@ class _Unrolling:
         users = {u for u in given.users if is_element(u, given, carried.tuple_index)}
         readers = {r for u in users for r in u.users if r is not self._body.root}
         alone = readers == {x} and (after in users if reads else after is x and len(x.users) == 1)
-        fits = carried.shape.dimensions[along[0]] == self._counter.trips
-        return along[0] if alone and fits and part.shape.dimensions[along[0]] == 1 else None
+        fits = carried.sizes[along[0]] == self._counter.trips
+        return along[0] if alone and fits and part.sizes[along[0]] == 1 else None
 
     def _starts(self, x: Instruction, along: int) -> list[Instruction]:
         number = self._before[self._number]
@@ -185,7 +185,7 @@ class _Unrolling:
         if x not in self._blocks:
             block = self._before[x.operand.tuple_index]
             if self._at is not self._loop:
-                first, last = x.shape.dimensions[:along], x.shape.dimensions[along + 1 :]
+                first, last = x.sizes[:along], x.sizes[along + 1 :]
                 sizes = [*first, 1, self._times, *last]
                 block = make.dynamic_slice(self._at, block, self._starts(x, along), sizes)
                 block = make.bitcast(block, with_dimensions(x.shape, [*first, self._times, *last]))
@@ -206,7 +206,7 @@ class _Unrolling:
         block = make.concatenate(self._at, updates, along)
         if self._at is self._loop:
             return block
-        sizes = list(block.shape.dimensions)
+        sizes = list(block.sizes)
         block = make.bitcast(block, with_dimensions(block.shape, [*sizes[:along], 1, *sizes[along:]]))
         return make.dynamic_update_slice(self._at, whole, block, self._starts(x, along))
 

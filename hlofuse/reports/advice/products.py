@@ -84,7 +84,7 @@ def _parts_of(
     first, *rest = x.operands or (x,)
     parts: list[tuple[Elements | int, Instruction]]
     if x.opcode == "broadcast" and first.rank < 2:
-        yield np.broadcast_to(True, x.shape.dimensions), first, x.dimensions[0] if x.dimensions else None
+        yield np.broadcast_to(True, x.sizes), first, x.dimensions[0] if x.dimensions else None
         return
     if depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
         raise CannotEvaluate
@@ -157,7 +157,7 @@ def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instructi
 
 def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     """A matrix of one number in each row, or of equal runs, times `y`; else CannotEvaluate."""
-    (rows, columns), (_, *sizes) = weights.shape, y.shape.dimensions
+    (rows, columns), (_, *sizes) = weights.shape, y.sizes
     at, places = np.nonzero(weights)
     values = weights[at, places]
     run = columns // rows
@@ -189,7 +189,7 @@ def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instructio
     near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above))
     if above:
         total = total_of(x, _scaled(x, y, np.full(columns, above)), [0])
-        shape = with_dimensions(y.shape, [rows, *total.shape.dimensions])
+        shape = with_dimensions(y.shape, [rows, *total.sizes])
         near.append(make.broadcast(x, shape, total, range(1, y.rank)))
     if above != below:
         near.append(_scaled(x, cumulated(x, y, 0), np.full(rows, below - above)))
@@ -294,7 +294,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
             continue  # an adjoint has no flipped form
         inner = solved.operands[1], labels
         given = (c, own) if row < 0 else contracted(x, inner, (c, own), result)
-        shape = replaced(solved.shape, dimensions=(*solved.shape.dimensions[:-1], columns))
+        shape = replaced(solved.shape, dimensions=(*solved.sizes[:-1], columns))
         right = over(x, given, order, sizes)
         texts = _flipped(solved) if row < 0 else {}
         if _lapack_solve(solved):
@@ -379,7 +379,7 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
         below = below.users[0]
     swapped = below.users[0] if flipped and below.users else source(inner.given)
     sizes = {y.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
-    if swapped.opcode != "gather" or swapped.shape.dimensions != swapped.operand.shape.dimensions:
+    if swapped.opcode != "gather" or swapped.sizes != swapped.operand.sizes:
         return None
     if len(sizes) > 1 or call not in reach([swapped.operands[1]], lambda y: y.operands):
         return None  # in the order of its pivots
@@ -395,7 +395,7 @@ def _viewed(x: Instruction, gathered: Instruction) -> Instruction:
 def _solve_small(x: Instruction) -> bool:
     """Two or three equations are solved by cofactors."""
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
-    if matrix is x or matrix.shape.dimensions[-1] not in (2, 3):
+    if matrix is x or matrix.sizes[-1] not in (2, 3):
         return False
     return replace(result, _solved(x, matrix, given, flipped=upper is not x))
 
@@ -405,7 +405,7 @@ def _solve_sparse(x: Instruction) -> bool:
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
     if matrix is x or matrix.element_count > MOST_EVALUATED:
         return False
-    n = matrix.shape.dimensions[-1]
+    n = matrix.sizes[-1]
     remaining = _nonzero(matrix).reshape(-1, n, n).any(0)
     is_lower = not np.triu(remaining, 1).any()
     if is_lower or not np.tril(remaining, -1).any():
@@ -415,13 +415,13 @@ def _solve_sparse(x: Instruction) -> bool:
         return replace(result, make.copy_of(upper, [matrix, given], upper.shape, **{name: text}))
     if n <= _FEW or np.triu(remaining, 2).any() or np.tril(remaining, -2).any():
         return False
-    batch = matrix.shape.dimensions[:-2]
+    batch = matrix.sizes[:-2]
     along = len(batch)
     flat = make.resized(x, matrix, [*batch, n * n])
     middle, above, below = (make.part(x, flat, k, n * n, along, n + 1) for k in (0, 1, n))
     above, below = (below, above) if upper is not x else (above, below)
     lines = [make.padded(x, below, 1, 0, along), middle, make.padded(x, above, 0, 1, along)]
-    columns = with_layout(given.element_type, given.shape.dimensions, (along, along + 1, *range(along)[::-1]))
+    columns = with_layout(given.element_type, given.sizes, (along, along + 1, *range(along)[::-1]))
     calls = (str(u.raw("custom_call_target")) for u in matrix.users)
     target = next(text for text in calls if "getrf" in text).replace("getrf", "gtsv")
     shapes = [*(o.shape for o in lines), columns]
@@ -459,10 +459,10 @@ def _nonzero(x: Instruction, depth: int = 0) -> Elements:
         return parts[1] | parts[2]
     indices = formula_values(x.operands[1]) if parts and x.opcode == "scatter" else None
     is_each = indices is not None and numbers_of(x, "scatter_dims_to_operand_dims") == tuple(dims_of(x))
-    if indices is None or not is_each or indices.shape != (*x.operands[2].shape.dimensions, x.rank):
-        return np.ones(x.shape.dimensions, bool)
+    if indices is None or not is_each or indices.shape != (*x.operands[2].sizes, x.rank):
+        return np.ones(x.sizes, bool)
     places = indices.reshape(-1, x.rank)
-    inside = ((places >= 0) & (places < x.shape.dimensions)).all(1)
+    inside = ((places >= 0) & (places < x.sizes)).all(1)
     found = parts[0].copy()
     found[tuple(places[inside].T)] = True
     return found
@@ -476,13 +476,13 @@ def _vectors_read(x: Instruction) -> bool:
         return False
     if x.is_root or not all(u.tuple_index for u in x.users):  # more than elements are read
         return False
-    *batch, m, n = x.operand.shape.dimensions
+    *batch, m, n = x.operand.sizes
     count, along = min(m, n), len(batch) + (m > n)
     shapes = list(x.shape.tuple_shapes)
     shapes[2] = replaced(shapes[2], dimensions=(*batch, m, count))
     shapes[3] = replaced(shapes[3], dimensions=(*batch, count, n))
     read = [e for e in x.users if e.tuple_index in (2, 3)]
-    long = [e for e in read if e.shape.dimensions[along] > count]
+    long = [e for e in read if e.sizes[along] > count]
     values = [*reach(long, lambda i: [u for u in i.users if u.opcode != "slice"])]
     ends = [ranges_of(u)[along].limit for i in values for u in i.users if u.opcode == "slice"]
     is_part = all(i in long or (i.users and i.opcode in ELEMENTWISE_OPCODES) for i in values)
@@ -502,8 +502,8 @@ def _solved(
     flipped: bool,
 ) -> Instruction:
     """The solution of a matrix, or of its transpose, by cofactors; a singular one has no finite numbers."""
-    n, rank = matrix.shape.dimensions[-1], matrix.rank
-    kind, batch = matrix.element_type, matrix.shape.dimensions[:-2]
+    n, rank = matrix.sizes[-1], matrix.rank
+    kind, batch = matrix.element_type, matrix.sizes[:-2]
     multiply = partial(make.binary, x, "multiply")
     places = range(n)
     rows = [place_of(x, matrix, k, rank - 2) for k in places]
@@ -518,7 +518,7 @@ def _solved(
 
     cofactors = [[cofactor(i, j) for j in places] for i in places]
     total = fold(x, "add", [multiply(a[0][j], cofactors[0][j]) for j in places])
-    shape = array(kind, [*batch, 1, given.shape.dimensions[-1]])
+    shape = array(kind, [*batch, 1, given.sizes[-1]])
 
     def whole(value: Instruction) -> Instruction:
         return make.broadcast(x, shape, value, range(len(batch)))
@@ -544,10 +544,10 @@ def _multiply_filters(x: Instruction) -> bool:
             continue
         groups = int(value.raw("feature_group_count") or 1)
         along = names.index(-1)
-        features, count = (weights.shape.dimensions[d] for d in (along, 1 - along))
+        features, count = (weights.sizes[d] for d in (along, 1 - along))
         rest = labels.kernel_spatial_dimensions
-        inputs = filters.shape.dimensions[labels.rhs.index("i")]
-        taps = [filters.shape.dimensions[d] for d in rest]
+        inputs = filters.sizes[labels.rhs.index("i")]
+        taps = [filters.sizes[d] for d in rest]
         width = inputs * prod(taps)
         if groups * width * count >= features * (width + count):
             continue
@@ -559,7 +559,7 @@ def _multiply_filters(x: Instruction) -> bool:
         joined = make.resized(x, joined, [groups * inputs, *taps, count])
         back = [-1 if label == "o" else 0 if label == "i" else 1 + int(label) for label in labels.rhs]
         joined = make.transpose(x, joined, [d % (len(taps) + 2) for d in back])
-        sizes = list(value.shape.dimensions)
+        sizes = list(value.sizes)
         sizes[feature] = count
         shape = with_dimensions(value.shape, sizes)
         new = make.copy_of(value, [value.operand, joined], shape, feature_group_count=None)
@@ -592,7 +592,7 @@ def _add_products(x: Instruction) -> bool:
     """A product that sums few terms becomes their sum, which fuses, in the dimensions of its reader."""
     dims = DotDimensions.of(x)
     sums = dims.lhs_contracting
-    count = x.operand.shape.dimensions[sums[0]] if len(sums) == 1 else 0
+    count = x.operand.sizes[sums[0]] if len(sums) == 1 else 0
     has_vector = any(o.rank == 1 for o in x.operands)
     if not 0 < count <= _FEW_TERMS * (4 if has_vector else 1):
         return False
@@ -618,7 +618,7 @@ def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None
     factors = terms_of(x, "multiply")
     sums = [f for f in factors if is_total(f)]
     scales = [spread(f)[0] for f in factors if f not in sums[:1]]
-    are_numbers = all(not s.shape.dimensions and s.element_type == x.element_type for s in scales)
+    are_numbers = all(not s.sizes and s.element_type == x.element_type for s in scales)
     is_scaled = sums and are_numbers and len(x.users) == 1
     return (sums[0], fold(x, "multiply", scales) if scales else None) if is_scaled else None
 
@@ -710,7 +710,7 @@ def _multiply_differences(x: Instruction) -> bool:
     if x.opcode == "dot":
         found = as_sum(x)
         return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
-    sizes = dict(enumerate(x.operand.shape.dimensions))
+    sizes = dict(enumerate(x.operand.sizes))
     value, multiple = _multiple(x, x.operand) if is_total(x) else (x, None)
     factors = terms_of(value, "multiply") if is_total(x) else []
     parts = [_terms(x, f) for f in factors[:4]]
@@ -832,7 +832,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     cuDNN takes float16 and bfloat16, heads of at most 256; `rounded`: of float32, rounded to bfloat16."""
     operands = [_before_widening(o) for o in scores.operands]
     dims = DotDimensions.of(scores)
-    head = prod(scores.operand.shape.dimensions[d] for d in dims.lhs_contracting)
+    head = prod(scores.operand.sizes[d] for d in dims.lhs_contracting)
     is_taken = _is_default(scores) if rounded else {o.element_type for o in operands} in ({"bf16"}, {"f16"})
     if not is_taken or not dims.lhs_batch or head % 8 or head > 256:
         return False
@@ -857,7 +857,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     if output is None and value is None:
         return False
     narrow = "bf16" if rounded else operands[0].element_type
-    config = json.dumps({"dimensions": [str(n) for n in scores.shape.dimensions]})
+    config = json.dumps({"dimensions": [str(n) for n in scores.sizes]})
     raw = f'{{"cudnn_fmha_backend_config": {{"intermediate_tensor_shape": {config}}}}}'
 
     def call(name: str, given: list[Instruction], results: list[Shape]) -> list[Instruction]:
@@ -891,7 +891,7 @@ def _repeat_row(x: Instruction) -> bool:
         is_row = all(d < 0 or d in other[1] or sizes[d] == 1 for d in labels)
         is_matrix = any(d not in labels and sizes[d] > 1 for d in other[1])
         if is_row and is_matrix and other[0].shape.byte_size >= MIN_BYTES:
-            shape = array(row.element_type, [_ROWS, *row.shape.dimensions])
+            shape = array(row.element_type, [_ROWS, *row.sizes])
             equal = make.broadcast(x, shape, row, range(1, shape.rank)), [rows, *labels]
             whole = over(x, contracted(x, equal, other, order), order, sizes)
             return replace(x, make.part(x, whole, 0, 1))

@@ -66,15 +66,15 @@ def _fold_constant(found: Instruction) -> bool:
 
 @where("reduce", only="gpu")
 def _tall_sums(x: Instruction) -> bool:
-    rows = prod(x.operand.shape.dimensions[d] for d in x.dimensions)
-    return _is_sum(x) and is_column_reduction(x) and rows >= 1024 and prod(x.shape.dimensions) <= 8192
+    rows = prod(x.operand.sizes[d] for d in x.dimensions)
+    return _is_sum(x) and is_column_reduction(x) and rows >= 1024 and prod(x.sizes) <= 8192
 
 
 def _split_in_two(total: Instruction) -> bool:
     if not _is_sum(total) or total.dimensions != (0,):
         return False
     array, start = total.operands
-    rows, *others = array.shape.dimensions
+    rows, *others = array.sizes
     if rows % 64 or start.opcode != "constant" or scalar_of(start) != 0:
         return False
     blocks = make.bitcast(array, with_dimensions(array.shape, [64, rows // 64, *others]))
@@ -149,7 +149,7 @@ REDUCTIONS = (
 
 def _normalizes(x: Instruction) -> bool:
     """True for a statistic of rows that the same program spreads over the rows again."""
-    if not x.shape.dimensions or not any(i.opcode in ("broadcast", "add", "fusion") for i in readers(x)):
+    if not x.sizes or not any(i.opcode in ("broadcast", "add", "fusion") for i in readers(x)):
         return False
     value = value_of(x)
     while value.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):

@@ -86,7 +86,7 @@ def _at_indices(
 
 def _taken(x: Instruction, one: Labelled, other: Labelled, result: list[int]) -> Labelled | None:
     (hot, labels), found = one, onehot(one[0])
-    if found is None or _leaves_out(found[0], hot.shape.dimensions[found[1]]):
+    if found is None or _leaves_out(found[0], hot.sizes[found[1]]):
         return None
     indices, along = found
     number = labels[along]
@@ -143,7 +143,7 @@ def _taken_at_pairs(x: Instruction, one: Labelled, other: Labelled, result: list
     if classes[0] in own:
         order = [d for d in own if d not in classes] + classes
         value = make.transpose(x, value, list(map(own.index, order)))
-        value = make.resized(x, value, [*value.shape.dimensions[:-2], pairs])
+        value = make.resized(x, value, [*value.sizes[:-2], pairs])
         own = [*order[:-2], number]
     first = [w for w in weights if not {*w[1]} <= {*result}]
     remaining = [number] * (number not in own) + [d for d in result if d not in classes]
@@ -198,7 +198,7 @@ def _sums_at(
     """Sums of rows by index, apart for each place of the first `batch` dimensions of the indices."""
     rank = indices.rank
     kind = "f32" if rows.element_type in ("bf16", "f16") else rows.element_type  # as a reduction
-    sizes = [*indices.shape.dimensions[:batch], count, *rows.shape.dimensions[rank:]]
+    sizes = [*indices.sizes[:batch], count, *rows.sizes[rank:]]
     return sums_at(x, indices, make.convert(x, rows, kind), sizes, batch, range(batch))
 
 
@@ -251,10 +251,10 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
     own = others(x.rank, offsets)
     firsts = numbers_of(x, "start_indices_batching_dims")
     batch = {d: own[n - (n > vector)] for d, n in zip(batched, firsts, strict=True)}
-    kind = array(indices.element_type, [x.shape.dimensions[d] for d in own])
+    kind = array(indices.element_type, [x.sizes[d] for d in own])
     found = dict[int, Instruction]()
     for k, d in enumerate(columns):
-        size = table.shape.dimensions[d]
+        size = table.sizes[d]
         if sizes[d] == size:
             continue  # it begins at 0
         is_one = sizes[d] == 1 and indices.opcode == "concatenate" and len(indices.operands) == len(columns)
@@ -272,7 +272,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
 def _places(x: Instruction) -> _Places | None:
     batch, found = _indexed(x)
     sizes = numbers_of(x, "slice_sizes")
-    dimensions = enumerate(x.operand.shape.dimensions)
+    dimensions = enumerate(x.operand.sizes)
     partial_dims = [d for d, n in dimensions if sizes[d] != n and d not in batch]
     if len(found) != 1 or partial_dims != [*found] or sizes[partial_dims[0]] != 1:
         return None
@@ -293,9 +293,9 @@ def _equal_places(x: Instruction) -> list[int] | None:
 def _labels(x: Instruction, own: dict[int, int]) -> list[int] | None:
     """The label of each dimension of a gather's array: its own, or the result's where all of it is read."""
     offsets = numbers_of(x, "offset_dims")
-    dimensions = x.operand.shape.dimensions
+    dimensions = x.operand.sizes
     rest = others(len(dimensions), own)
-    if [x.shape.dimensions[d] for d in offsets] != [dimensions[d] for d in rest]:
+    if [x.sizes[d] for d in offsets] != [dimensions[d] for d in rest]:
         return None
     names = own | dict(zip(rest, offsets, strict=True))
     return [names[d] for d in range(len(dimensions))]
@@ -303,7 +303,7 @@ def _labels(x: Instruction, own: dict[int, int]) -> list[int] | None:
 
 def _diagonal(x: Instruction, labels: list[int]) -> Labelled | None:
     """The elements of a square matrix at equal places, gathered."""
-    places = make.iota(x, array("s32", x.shape.dimensions[:1]), 0)
+    places = make.iota(x, array("s32", x.sizes[:1]), 0)
     return (gather_rows(x, x, places, 1, [0]), labels[:1]) if len(labels) == 2 else None
 
 
@@ -335,18 +335,18 @@ def _diagonal_alone(x: Instruction) -> bool:
 
 def _one_slice(x: Instruction) -> _Places | None:
     whole, *starts = x.operands
-    along = [d for d, n in enumerate(x.shape.dimensions) if n != whole.shape.dimensions[d]]
+    along = [d for d, n in enumerate(x.sizes) if n != whole.sizes[d]]
     if len(along) != 1:
         return None
     d = along[0]
-    size = x.shape.dimensions[d]
+    size = x.sizes[d]
     indices = make.iota(x, array("s32", [size]), 0)
     first = None if starts else ranges_of(x)[d]
     if first is not None:
         indices = make.binary(x, "multiply", indices, make.scalar_like(indices, first.stride))
         start = make.scalar(x, "s32", first.start)
     else:
-        start = limited(starts[d], whole.shape.dimensions[d] - size)  # XLA moves the slice inside
+        start = limited(starts[d], whole.sizes[d] - size)  # XLA moves the slice inside
         start = make.convert(x, start, "s32")
     indices = make.binary(x, "add", indices, make.broadcast(x, indices.shape, start))
     return _Places(d, indices, {}, along)
@@ -362,10 +362,10 @@ def _take_first(
     if places is None or len(whole.users) > 1:
         return False
     along, batch = places.along, list(places.batch)
-    rows = prod(x.shape.dimensions[d] for d in places.free)
-    if rows * 4 > whole.shape.dimensions[along]:
+    rows = prod(x.sizes[d] for d in places.free)
+    if rows * 4 > whole.sizes[along]:
         return False
-    counts = [whole.shape.dimensions[d] for d in batch]
+    counts = [whole.sizes[d] for d in batch]
     indices = make.resized(x, places.indices, [*counts, rows])
 
     windows = list[Labelled]()
@@ -396,7 +396,7 @@ def _take_first(
     rest = [d for d in labels if d != along and d not in batch]
     new = make.transpose(x, found[0], [*batch, along, *rest])
     first = places.own + others(x.rank, places.own)
-    new = make.resized(x, new, [x.shape.dimensions[d] for d in first])
+    new = make.resized(x, new, [x.sizes[d] for d in first])
     return replace(x, make.transpose(x, new, list(map(first.index, dims_of(x)))))
 
 
@@ -408,8 +408,8 @@ def _one_window(x: Instruction, labels: list[int], along: int, number: Instructi
     window, place = list(window_of(x)), labels.index(along)
     w = window[place]
     window[place] = WindowDimension(1)
-    start = min(max(int(given.ravel()[0]), 0), x.shape.dimensions[place] - 1) * w.stride - w.padding_low
-    end = min(start + w.size, x.operand.shape.dimensions[place])
+    start = min(max(int(given.ravel()[0]), 0), x.sizes[place] - 1) * w.stride - w.padding_low
+    end = min(start + w.size, x.operand.sizes[place])
     is_plain = w.window_dilation == w.base_dilation == 1 and not w.window_reversal
     if not is_plain or {*window} != {WindowDimension(1)} or max(start, 0) >= end:
         return None
@@ -425,8 +425,8 @@ def _map_table(x: Instruction) -> bool:
     batch = [*range(len(places.batch))]
     along = len(batch)
     rank = along + len(places.free)
-    rows = table.shape.dimensions[along]
-    own, rest = x.shape.dimensions[:rank], x.shape.dimensions[rank:]
+    rows = table.sizes[along]
+    own, rest = x.sizes[:rank], x.sizes[rank:]
     first = [*range(rank)]
     is_plain = places.along == along and list(places.batch.items()) == [(d, d) for d in batch]
     if not is_plain or places.free != first[along:] or prod(own[along:]) < 2 * rows:
@@ -438,7 +438,7 @@ def _map_table(x: Instruction) -> bool:
     if (chosen := only_reader(x)) is not None and chosen.opcode == "select" and chosen.operands[1] is x:
         is_inside, labels = spread_factor(chosen.operand)
         filled = chosen.operands[2].through("broadcast", "reshape")
-        is_one = not filled.shape.dimensions and is_inside.element_type == "pred"
+        is_one = not filled.sizes and is_inside.element_type == "pred"
         if is_one and {*labels} <= {*first} and rows <= (bounds(indices.element_type)[1] or 0):
             row = make.broadcast(x, with_dimensions(x.shape, [*own[:along], 1, *rest]), filled)
             table = make.concatenate(x, [table, row], along)
@@ -454,13 +454,13 @@ def _map_table(x: Instruction) -> bool:
     found = dict[Instruction, Instruction]()
     readers = list(x.users)
     for y in readers:
-        new = view.whole(y, dims_of(y)) if y not in found and y.shape.dimensions[:rank] == own else None
+        new = view.whole(y, dims_of(y)) if y not in found and y.sizes[:rank] == own else None
         if new is not None:
             found[y] = new[0]
             readers += y.users
     ends = [y for y in found if y.is_root or any(u not in found for u in y.users)]
     for y in ends:
-        small = make.resized(y, found[y], [*own[:along], rows, *y.shape.dimensions[rank:]])
+        small = make.resized(y, found[y], [*own[:along], rows, *y.sizes[rank:]])
         replace(y, gather_rows(y, small, indices, along, batch))
     return bool(ends)
 
@@ -488,8 +488,8 @@ def _segments(x: Instruction) -> bool:
     updates = x.operands[2]
     if found is None or along or found.first or found.starts or found.step != 1 or not combines_by(x, "add"):
         return False
-    count, *rest = x.shape.dimensions
-    if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
+    count, *rest = x.sizes
+    if found.repeat < 2 or updates.sizes[0] != count * found.repeat:
         return False
     blocks = make.resized(x, updates, [count, found.repeat, *rest])
     return replace(x, make.binary(x, "add", total_of(x, blocks, [1]), x.operand))
@@ -502,8 +502,8 @@ def _window(x: Instruction) -> bool:
         return False
     table = x.operand
     rows = x.operands[2] if x.opcode == "scatter" else x
-    sizes = rows.shape.dimensions
-    size = table.shape.dimensions[along]
+    sizes = rows.sizes
+    size = table.sizes[along]
     last = None if found.starts else found.first + (sizes[along] - 1) * found.step
     if last is not None and (last >= size or found.first < 0):
         return False
@@ -561,7 +561,7 @@ def _scatter_stacked(x: Instruction) -> bool:
         parts = list[Instruction]()
         for u in same:
             value = u.operands[k]
-            sizes = value.shape.dimensions[: value.rank - len(numbers_of(u, "update_window_dims"))]
+            sizes = value.sizes[: value.rank - len(numbers_of(u, "update_window_dims"))]
             sizes += (value.element_count // prod(sizes),)
             parts.append(make.resized(x, value, sizes))
         return make.concatenate(x, parts, parts[0].rank - 1)
@@ -572,7 +572,7 @@ def _scatter_stacked(x: Instruction) -> bool:
     new = make.copy_of(x, operands, init.shape, update_window_dims=[updates.rank - 1])
     start = 0
     for u, part in zip(same, init.operands, strict=True):
-        end = start + part.shape.dimensions[-1]
+        end = start + part.sizes[-1]
         columns = make.part(x, new, start, end, init.rank - 1)
         u.replace_all_uses_with(make.reshape(x, u.shape, columns))
         start = end
@@ -587,11 +587,11 @@ def _summed_rows(x: Instruction) -> object:
     count, own = (s.rank - len(window) for s in (x.shape, updates))
     is_first = sorted(places) == [*range(count)]
     is_last = window == tuple(range(own, updates.rank))
-    is_whole = x.shape.dimensions[count:] == updates.dimensions[own:]
+    is_whole = x.sizes[count:] == updates.dimensions[own:]
     if not (is_first and is_last and is_whole and len(x.operands) == 3 and combines_by(x, "add")):
         return None
     form = x.attributes.without("to_apply", "metadata", "update_window_dims")
-    return form, x.element_type, x.shape.dimensions[:count]
+    return form, x.element_type, x.sizes[:count]
 
 
 def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] | None:
@@ -639,7 +639,7 @@ def _slice_windows(x: Instruction) -> bool:
     """A reduction of windows that a gather reads at numbers that count combines a slice for each place."""
     value, root = x.operand, x.to_apply.root
     along, *others = x.dimensions
-    count = value.shape.dimensions[along]
+    count = value.sizes[along]
     is_plain = len(x.operands) == 2 and not others and combines_by(x, root.opcode)
     if not is_plain or not is_neutral(x, x.operands[1]):
         return False
@@ -691,7 +691,7 @@ def _slice_at(
     column = values.take(k, places.free.index(d)).tolist()
     start, end = column[0], column[-1] + 1
     step = max([1, *(after - before for before, after in pairwise(column))])
-    is_within = start >= 0 and end <= table.shape.dimensions[places.along]
+    is_within = start >= 0 and end <= table.sizes[places.along]
     if not is_within or column != [*range(start, end, step)]:
         return None
     return places, make.part(x, table, start, end, places.along, step)
@@ -712,14 +712,14 @@ def _write_at_once(x: Instruction) -> bool:
         first = first.operand
     read = {u: part for u, k in reads if (part := _row_read(u, rows[k:], along)) is not None}
     rows.sort(key=lambda row: row[0])
-    is_apart = any(start + part.shape.dimensions[along] != end for (start, part), (end, _) in pairwise(rows))
+    is_apart = any(start + part.sizes[along] != end for (start, part), (end, _) in pairwise(rows))
     if len(rows) < 3 or is_apart or len(read) < len(reads):
         return False
     parts = [part for _, part in rows]
     whole = Together(parts, is_flat=False)
-    sizes = list(x.shape.dimensions)
+    sizes = list(x.sizes)
     if len({part.shape for part in parts}) == 1 and whole.join(parts):  # they are computed at once, too
-        sizes[along] = sum(p.shape.dimensions[along] for p in parts)
+        sizes[along] = sum(p.sizes[along] for p in parts)
         joined = whole.over_all(parts[0])
         joined = moved(x, joined, 0, along) if along else joined
         joined = make.resized(x, joined, sizes)
@@ -754,7 +754,7 @@ def _scattered_rows(x: Instruction) -> Instruction | None:
     if x.raw("index_vector_dim") != str(rank):
         return None
     places = zip(others(table.rank, batch), window, strict=True)
-    taken = {d: w for d, w in places if d in along and updates.shape.dimensions[w] == 1}
+    taken = {d: w for d, w in places if d in along and updates.sizes[w] == 1}
     columns = _columns(indices)
     chosen = [along[k] for k in columns]
     if not chosen or not taken.keys() >= {*chosen}:
@@ -785,7 +785,7 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     table, indices = x.operands
     sizes = numbers_of(x, "slice_sizes")
     rank = indices.rank - 1
-    whole = [d for d, n in enumerate(table.shape.dimensions) if sizes[d] == n]
+    whole = [d for d, n in enumerate(table.sizes) if sizes[d] == n]
     moved = [(k, d) for k, d in enumerate(numbers_of(x, "start_index_map")) if d not in whole]
     is_plain = x.raw("collapsed_slice_dims") == "{}" and not numbers_of(x, "operand_batching_dims")
     if not is_plain or x.raw("index_vector_dim") != str(rank):
@@ -796,8 +796,8 @@ def _gathered_rows(x: Instruction) -> tuple[Instruction, list[int]] | None:
     count = sizes[along]
     if count == 1:
         return None
-    starts = limited(place_of(x, indices, column, rank), table.shape.dimensions[along] - count)
-    shape = with_dimensions(starts.shape, [*starts.shape.dimensions, count])
+    starts = limited(place_of(x, indices, column, rank), table.sizes[along] - count)
+    shape = with_dimensions(starts.shape, [*starts.sizes, count])
     first = make.broadcast(x, shape, starts, range(rank))
     rows = gather_rows(x, table, make.binary(x, "add", first, make.iota(x, shape, rank)), along)
     offsets = numbers_of(x, "offset_dims")
@@ -817,8 +817,8 @@ def _scatter_elements(x: Instruction) -> bool:
         return False
     for k, d in reversed([*enumerate(map(counted, columns))]):  # where several count, the rows that are minor
         others = [*columns[:k], *columns[k + 1 :]]
-        size = table.shape.dimensions[along[k]]
-        places = indices.shape.dimensions[:-1]
+        size = table.sizes[along[k]]
+        places = indices.sizes[:-1]
         if d is None or places[d : d + 1] != (size,) or not all(_is_repeated(c, d) for c in others):
             continue
         rows = [place_of(x, c, 0, d) for c in others]
@@ -843,7 +843,7 @@ def _is_repeated(x: Instruction, along: int) -> bool:
         return along not in x.dimensions or _is_repeated(x.operand, x.dimensions.index(along))
     if x.opcode == "reshape":
         below = x.operand
-        is_same = below.shape.dimensions[: along + 1] == x.shape.dimensions[: along + 1]
+        is_same = below.sizes[: along + 1] == x.sizes[: along + 1]
         return is_same and _is_repeated(below, along)
     return x.opcode in ELEMENTWISE_OPCODES and all(_is_repeated(o, along) for o in x.operands)
 
@@ -878,7 +878,7 @@ def _onehot(
     if indices.element_type in SMALL:
         indices = make.convert(indices, indices, "s32")
     rank = indices.rank
-    shape = array(indices.element_type, [*indices.shape.dimensions, classes])
+    shape = array(indices.element_type, [*indices.sizes, classes])
     indices = make.broadcast(x, shape, indices, range(rank))
     return make.compare(x, "EQ", indices, make.iota(x, shape, rank)), [*places, -1]
 
@@ -899,7 +899,7 @@ def _multiply_by_onehot(x: Instruction) -> bool:
     found = _places(x)
     if found is None or table.rank == 1:
         return False
-    classes = table.shape.dimensions[found.along]
+    classes = table.sizes[found.along]
     labels = _labels(x, {**found.batch, found.along: -1})
     if labels is None or classes > _SHORT:
         return False
@@ -921,13 +921,13 @@ def _choose_rows(
     names = {new: numbers_of(form, old) for new, old in _READING.items()}
     sizes, vector = slice_sizes_of(form), int(form.raw("index_vector_dim") or 0)
     read = indexed(x, "gather", [table, indices], updates.shape, vector, (), slice_sizes=sizes, **names)
-    if any(sizes[d] == table.shape.dimensions[d] for d in names["start_index_map"]):
+    if any(sizes[d] == table.sizes[d] for d in names["start_index_map"]):
         return False  # the scatter leaves out what does not begin at 0
     found = _places(read)
     labels = _labels(read, {**found.batch, found.along: -1}) if found is not None else None
     if found is None or labels is None or bool(found.free) != is_summed:
         return False
-    classes = table.shape.dimensions[found.along]
+    classes = table.sizes[found.along]
     hot = _onehot(x, found.indices, classes, found.own)
     own = updates, dims_of(updates)
     if is_summed:
@@ -935,7 +935,7 @@ def _choose_rows(
         is_short = is_product and classes <= _FEW
         return is_short and replace(x, make.binary(x, "add", table, _product(x, hot, own, labels)))
     mask, rows = (over(v[0], v, labels, sizes_of(hot, own)) for v in (hot, own))
-    is_read = table.shape.dimensions[-1] % _LANES and any(u.opcode != "tuple" for u in x.users)
+    is_read = table.sizes[-1] % _LANES and any(u.opcode != "tuple" for u in x.users)
     return bool(is_read) and replace(x, make.select(x, mask, rows, table))
 
 

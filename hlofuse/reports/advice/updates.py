@@ -78,7 +78,7 @@ def write_row(x: Instruction) -> bool:
         is_carried = without_bitcasts(old).opcode in ("parameter", "get-tuple-element")
         if along < 0 or along in value[1] or not is_carried or x.shape.byte_size < MIN_BYTES:
             continue
-        sizes = dict(enumerate(x.shape.dimensions)) | {along: 1}
+        sizes = dict(enumerate(x.sizes)) | {along: 1}
         starts = starts_at(x, len(sizes), position, along)
         written = make.dynamic_update_slice(x, old, over(x, value, [*sizes], sizes), starts)
         x.replace_all_uses_with(written)
@@ -100,7 +100,7 @@ def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
                 continue
             subtracted, there = spread(below.operands[1])
             if below is not others:
-                there = [t for t, n in zip(there, below.shape.dimensions, strict=True) if n != 1]
+                there = [t for t, n in zip(there, below.sizes, strict=True) if n != 1]
             is_same = subtracted is test and len(there) == others.rank
             if is_same and [d if d is None else there[d] for d in dims] == own:
                 yield mask, new, old
@@ -163,10 +163,10 @@ def choose_written(x: Instruction) -> bool:
         places = dict(zip(*batch, strict=True))
         columns = indices.operands if indices.opcode == "concatenate" else ()
         for column, d in zip(columns, numbers_of(new, "scatter_dims_to_operand_dims"), strict=False):
-            counts = counted_dimension(column, column.shape.dimensions)
-            if counts is not None and column.shape.dimensions[counts] == x.shape.dimensions[d]:
+            counts = counted_dimension(column, column.sizes)
+            if counts is not None and column.sizes[counts] == x.sizes[d]:
                 places[d] = counts
-        if not places.keys() >= {*labels} or test.element_type != "pred" or last < max(x.shape.dimensions):
+        if not places.keys() >= {*labels} or test.element_type != "pred" or last < max(x.sizes):
             return False
         nowhere = make.broadcast(x, indices.shape, make.scalar(x, kind, last))
         mask = make.broadcast(x, indices.shape.with_element_type("pred"), test, [places[d] for d in labels])

@@ -87,11 +87,11 @@ def _by_dimension(x: Instruction) -> bool:
         return False
     along.sort(key=lambda d: -window[d].stride)
     others = along[1:]
-    sizes = [*x.operand.shape.dimensions]
+    sizes = [*x.operand.sizes]
     value = x.operand
     for taken in ({*range(len(window))} - {*others}, *({d} for d in others)):
         own = tuple(w if d in taken else WindowDimension(1) for d, w in enumerate(window))
-        sizes = [x.shape.dimensions[d] if d in taken else n for d, n in enumerate(sizes)]
+        sizes = [x.sizes[d] if d in taken else n for d, n in enumerate(sizes)]
         shape = with_dimensions(x.shape, sizes)
         value = make.reduce_window(x, shape, [value, x.operands[1]], x.to_apply, Window(own))
     return replace(x, value)
@@ -105,10 +105,10 @@ def _add_shifts(x: Instruction) -> bool:
     window = list(window_of(x))
     labels = labels_of(x)
     (value, filters), feature = x.operands, labels.lhs.index("f")
-    channels = x.shape.dimensions[feature]
+    channels = x.sizes[feature]
     taps = prod(w.size for w in window)
     is_plain = labels.lhs == labels.output and x.raw("batch_group_count", "1") == "1"
-    is_each = channels == value.shape.dimensions[feature] == filters.element_count / taps
+    is_each = channels == value.sizes[feature] == filters.element_count / taps
     if not (is_plain and is_each) or taps > _MOST_TAPS or any(w.window_reversal for w in window):
         return False
     wide = "f32" if x.element_type in ("bf16", "f16") else x.element_type  # as the sums of a convolution
@@ -122,7 +122,7 @@ def _add_shifts(x: Instruction) -> bool:
         factor = filters
         for n, (d, e, w) in zip(tap, along, strict=True):
             start = n * w.window_dilation
-            span = (x.shape.dimensions[d] - 1) * w.stride
+            span = (x.sizes[d] - 1) * w.stride
             shifted = make.part(x, shifted, start, start + span + 1, d, w.stride)
             factor = make.part(x, factor, n, n + 1, e)
         factor = make.resized(x, factor, [channels])
@@ -142,7 +142,7 @@ def _transform_filter(x: Instruction) -> bool:
     window = list(window_of(x))
     is_plain = all(w.stride == w.window_dilation == 1 and not w.window_reversal for w in window)
     taps = prod(w.size for w in window)
-    channels = x.operand.shape.dimensions[labels.lhs.index("f")]
+    channels = x.operand.sizes[labels.lhs.index("f")]
     filters_of_each = x.operands[1].element_count // taps
     is_each = channels in (1, filters_of_each) and x.raw("feature_group_count", "1") == str(channels)
     is_plain = is_plain and x.raw("batch_group_count", "1") == "1"
@@ -156,21 +156,21 @@ def _transform_filter(x: Instruction) -> bool:
     filters = make.add(x, "reverse", filters.shape, [filters], dimensions=along)
     for d, w in zip(along, window, strict=True):
         value = make.padded(x, value, w.padding_low, w.padding_high, d, w.base_dilation - 1)
-    sizes = [_smooth(value.shape.dimensions[d]) for d in along]
+    sizes = [_smooth(value.sizes[d]) for d in along]
     spectra = []
     for y in (value, filters):
         for d, size in zip(along, sizes, strict=True):
-            y = make.padded(x, y, 0, size - y.shape.dimensions[d], d)
-        shape = array("c64", [*y.shape.dimensions[:-1], sizes[-1] // 2 + 1])
+            y = make.padded(x, y, 0, size - y.sizes[d], d)
+        shape = array("c64", [*y.sizes[:-1], sizes[-1] // 2 + 1])
         spectra.append(make.add(x, "fft", shape, [y], fft_type="RFFT", fft_length=sizes))
     first = spectra[0], [0, 1 if channels > 1 else -1, *along]
     both, _ = on_both(spectra[0], "multiply", first, (spectra[1], [1, -2, *along]))
-    pairs = [value.shape.dimensions[0], filters_of_each]
-    found = make.resized(x, both, [*pairs, *spectra[1].shape.dimensions[2:]])
+    pairs = [value.sizes[0], filters_of_each]
+    found = make.resized(x, both, [*pairs, *spectra[1].sizes[2:]])
     shape = array("f32", [*pairs, *sizes])
     found = make.add(x, "fft", shape, [found], fft_type="IRFFT", fft_length=sizes)
     for d, w in zip(along, window, strict=True):
-        end = value.shape.dimensions[d]
+        end = value.sizes[d]
         found = make.part(x, found, w.size - 1, end, d)
     back = [order.index(labels.lhs.index(k)) for k in labels.output]
     return replace(x, make.transpose(x, found, back))
@@ -219,9 +219,9 @@ def _real_transform(x: Instruction) -> bool:
     spectrum = whole.operand if is_back else whole
     labels = dims_of(spectrum)
     along = labels[-1]
-    if not is_back and (cut := [d for d in labels if x.shape.dimensions[d] < whole.shape.dimensions[d]]):
+    if not is_back and (cut := [d for d in labels if x.sizes[d] < whole.sizes[d]]):
         along = cut[0]
-    half = {along: spectrum.shape.dimensions[along] // 2 + 1}
+    half = {along: spectrum.sizes[along] // 2 + 1}
     axes = labels[-len(numbers_of(whole, "fft_length")) :] if is_back else []
     if is_back and not _mirrors(spectrum, axes, along, written_before(x)):
         return False
@@ -230,7 +230,7 @@ def _real_transform(x: Instruction) -> bool:
     found = list[Instruction]()
 
     def last(value: Instruction, own: list[int]) -> Labelled:
-        sizes = [half.get(d, n) for d, n in zip(own, value.shape.dimensions, strict=True)]
+        sizes = [half.get(d, n) for d, n in zip(own, value.sizes, strict=True)]
         if own[-1] != along or not _is_of_real(value):
             return make.slice_of(value, value, [0] * len(own), sizes), own
         shape = with_dimensions(value.shape, sizes)
@@ -284,7 +284,7 @@ def _cumulated(x: Instruction) -> tuple[int, bool] | None:
     if len(along) != 1:
         return None
     w = window[along[0]]
-    n = x.shape.dimensions[along[0]]
+    n = x.sizes[along[0]]
     is_plain = w.size == n and {w.padding_low, w.padding_high} == {0, n - 1} and w.stride == 1
     return (along[0], w.padding_low > 0) if is_plain else None
 
@@ -295,7 +295,7 @@ def _cumulate_by_product(x: Instruction) -> bool:
     if found is None or x.element_type not in FLOATING_TYPES or not combines_by(x, "add"):
         return False
     d, is_forward = found
-    n = x.shape.dimensions[d]
+    n = x.sizes[d]
     if n > 512 or x.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
         return False
     square = array("s32", [n, n])
@@ -319,11 +319,11 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     if found is None or not combines_by(x, root.opcode):
         return False
     d, is_forward = found
-    if prod(x.shape.dimensions[d + 1 :]) < _LEAST_ROW:
+    if prod(x.sizes[d + 1 :]) < _LEAST_ROW:
         return False
     given = moved(x, x.operand, d, 0)  # a scan takes rows of the first dimension
-    n = given.shape.dimensions[0]
-    row = [1, *given.shape.dimensions[1:]]
+    n = given.sizes[0]
+    row = [1, *given.sizes[1:]]
     start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1])
     whole = make.broadcast(x, given.shape, x.operands[1])
 
@@ -356,8 +356,8 @@ def _has_low_first(x: Instruction) -> bool | None:
 def _extreme(x: Instruction) -> bool:
     """One end of a sorted row, or its place, becomes that of the maximum or minimum."""
     low_first, data, (along,) = _has_low_first(x), x.operand, x.dimensions
-    parts, size, kind = _parts(x), data.shape.dimensions[along], data.element_type
-    ends = [ranges_of(u)[along].start for _, u in parts if u.shape.dimensions[along] == 1]
+    parts, size, kind = _parts(x), data.sizes[along], data.element_type
+    ends = [ranges_of(u)[along].start for _, u in parts if u.sizes[along] == 1]
     if low_first is None or len(ends) < len(parts) or set(ends) - {0, size - 1} or not ends:
         return False
     for (element, user), start in zip(parts, ends, strict=True):
@@ -463,7 +463,7 @@ def _write_ranks(x: Instruction) -> bool:
 def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Instruction:
     """Values at places that number each row of a sort in another order."""
     (along,) = x.dimensions
-    sizes, batch = values.shape.dimensions, others(places.rank, x.dimensions)
+    sizes, batch = values.sizes, others(places.rank, x.dimensions)
     return sums_at(x, places, values, sizes, along, batch, unique_indices="true")
 
 
@@ -496,9 +496,9 @@ def _of_pairs(
 ) -> Labelled | None:
     """The array of whose pairs a slice has one element, moved to this place in each; other values, twice."""
     d = own.index(along)
-    *rest, size = sizes = list(value.shape.dimensions)
+    *rest, size = sizes = list(value.sizes)
     sizes[d] *= 2
-    is_half = value.opcode == "slice" and value.operand.shape.dimensions == (*rest, 2 * size)
+    is_half = value.opcode == "slice" and value.operand.sizes == (*rest, 2 * size)
     if is_half and prod(sizes[d + 1 :]) == 1 and 2 in (ranges_of(value)[-1].stride, 2 * size):
         slices.append(value)
         whole = make.resized(value, value.operand, sizes)
@@ -516,7 +516,7 @@ def _shift_pairs(x: Instruction) -> bool:
     if x.raw("padding") in padding:
         parts[1] = make.broadcast(x, parts[0].shape, parts[1])
         parts = parts[:: 1 if x.raw("padding") == padding[0] else -1]
-    elif x.dimensions == (along,) and x.shape.dimensions[along] == len(parts) == 2:
+    elif x.dimensions == (along,) and x.sizes[along] == len(parts) == 2:
         along -= 1
     else:
         return False
@@ -530,7 +530,7 @@ def _shift_pairs(x: Instruction) -> bool:
             most=most,
             slices=slices,
         )
-        view = View({along: 2 * part.shape.dimensions[along]}, last)
+        view = View({along: 2 * part.sizes[along]}, last)
         new = view.whole(part, dims_of(x))
         found += new[:1] if new is not None else []
     if not slices or len(found) < len(parts) or most < MIN_ELEMENTS:
@@ -548,7 +548,7 @@ def _few_sorted(x: Instruction) -> bool:
     low_first, data, (along,), parts = _has_low_first(x), x.operand, x.dimensions, _parts(x)
     if low_first is None or not parts:
         return False
-    size = data.shape.dimensions[along]
+    size = data.sizes[along]
     ranges = [ranges_of(u)[along] for _, u in parts]
     ends = max(r.limit for r in ranges), size - min(r.start for r in ranges)
     count = min(ends)
@@ -558,7 +558,7 @@ def _few_sorted(x: Instruction) -> bool:
     sign = "copy" if is_last == low_first else "negate"
     last = data.rank - 1
     given = make.unary(x, sign, moved(x, data, along, last))
-    shape = with_dimensions(given.shape, [*given.shape.dimensions[:-1], count])
+    shape = with_dimensions(given.shape, [*given.sizes[:-1], count])
     both = Shape.tuple_of([shape, shape.with_element_type("s32")])
     values, places = make.elements(make.add(x, "topk", both, [given], k=count, largest="true"), (0, 1))
     shift = size - count if is_last else 0
@@ -579,7 +579,7 @@ _COMPARED = 9  # elements of rows that are sorted by comparing neighbours
 def _compare_neighbours(x: Instruction) -> bool:
     """Short rows are sorted as whole columns: neighbours are exchanged in as many rounds as there are."""
     (along,) = x.dimensions
-    size = x.operand.shape.dimensions[along]
+    size = x.operand.sizes[along]
     function = x.to_apply.post_order()
     is_plain = all(not i.operands or i.opcode in ELEMENTWISE_OPCODES for i in function)
     if not (is_plain and 1 < size <= _COMPARED) or _has_low_first(x) is None:

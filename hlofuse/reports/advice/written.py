@@ -69,8 +69,8 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
         elif x.opcode == "transpose":
             dims = [None if d is None else x.dimensions[d] for d in dims]
-        elif x.opcode == "reshape" and without_ones(x.shape).dimensions == below.shape.dimensions:
-            places = [k for k, n in enumerate(x.shape.dimensions) if n != 1]
+        elif x.opcode == "reshape" and without_ones(x.shape).dimensions == below.sizes:
+            places = [k for k, n in enumerate(x.sizes) if n != 1]
             dims = [places.index(d) if d in places else None for d in dims]
         elif x.opcode == "convert" and x.element_type[0] != "c" and None in (low, least):
             return x, dims  # to or from a float of 8 bits, or a real part
@@ -85,7 +85,7 @@ def counted_along(x: Instruction) -> int | None:
     along = counted(numbers)
     if along is None or along not in dims:
         return None
-    last = (numbers.shape.dimensions[along] - 1) | 1  # of floats the even numbers end later
+    last = (numbers.sizes[along] - 1) | 1  # of floats the even numbers end later
     is_exact = all(rounded(i.element_type, last) == last for i in (numbers, x))
     return dims.index(along) if is_exact else None
 
@@ -103,23 +103,23 @@ def equal_places(x: Instruction) -> list[int]:
     """The two dimensions at equal places of which a test, or its numbers, is true; none for another test."""
     test, own = spread(x)
     along = {d for d, *_ in _numbered(test)}
-    is_square = len({test.shape.dimensions[d] for d in along}) == 1
+    is_square = len({test.sizes[d] for d in along}) == 1
     return sorted(map(own.index, along)) if len(along) == 2 and is_square else []
 
 
 def masked_place(mask: Instruction) -> tuple[int, Instruction] | None:
     """The dimension along which a mask has one place, and the number of this place."""
     test, dims = spread(mask)
-    return next(((dims.index(d), i) for d, i, _ in _numbered(test) if not i.shape.dimensions), None)
+    return next(((dims.index(d), i) for d, i, _ in _numbered(test) if not i.sizes), None)
 
 
 def onehot(x: Instruction) -> tuple[Instruction, int] | None:
     """The indices of a one-hot array, and the dimension of its classes."""
     x, order = spread(x)
     if x.opcode == "gather" and equal_places(x.operand) == [0, 1]:  # rows of an identity matrix
-        offsets, (table, indices), sizes = numbers_of(x, "offset_dims"), x.operands, x.shape.dimensions
+        offsets, (table, indices), sizes = numbers_of(x, "offset_dims"), x.operands, x.sizes
         rest = [d for d in order if d is not None and d not in offsets]
-        count, columns = table.shape.dimensions[0], numbers_of(x, "start_index_map")
+        count, columns = table.sizes[0], numbers_of(x, "start_index_map")
         is_whole = [sizes[d] for d in offsets] == [count] and len(columns) == 1
         if None in order or not is_whole or rest != sorted(rest):
             return None
@@ -153,8 +153,8 @@ def gather_rows(
 ) -> Instruction:
     """Elements of `table` along a dimension, those of the batch by the first dimensions of the indices."""
     rest = others(table.rank, [along, *batch])
-    sizes = [table.shape.dimensions[d] if d in rest else 1 for d in range(table.rank)]
-    shape = array(table.element_type, [*indices.shape.dimensions, *(sizes[d] for d in rest)])
+    sizes = [table.sizes[d] if d in rest else 1 for d in range(table.rank)]
+    shape = array(table.element_type, [*indices.sizes, *(sizes[d] for d in rest)])
     rank = indices.rank
     return indexed(
         at,
@@ -237,7 +237,7 @@ def sums_at(
 def replace(x: Instruction, new: Instruction) -> bool:
     """Have the readers of `x` read another form of the same values."""
     new = make.convert(x, new, x.element_type)
-    is_same = new.shape.dimensions == x.shape.dimensions
+    is_same = new.sizes == x.sizes
     x.replace_all_uses_with(new if is_same else make.reshape(x, x.shape, new))
     return True
 
@@ -251,7 +251,7 @@ def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] |
     if len(along) != 1 or along != places or len(x.operands) > 3 or not combines_by(x, "parameter"):
         return None
     indices, part = x.operands[1:]
-    if indices.element_count > 1 or part.shape.dimensions != without(x.shape, along).dimensions:
+    if indices.element_count > 1 or part.sizes != without(x.shape, along).dimensions:
         return None
     return part, {along[0]: indices}
 
@@ -262,11 +262,11 @@ def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
     if x.opcode == "scatter" and starts:
         part = make.reshape(x, inserted(part.shape, next(iter(starts)), [1]), part)
     numbers = {d: [int(v.real) for v in values_of(o) or ()] for d, o in starts.items()}
-    cut = [d for d in starts if part.shape.dimensions[d] != x.shape.dimensions[d]]
+    cut = [d for d in starts if part.sizes[d] != x.sizes[d]]
     if len(cut) != 1 or not numbers[cut[0]]:
         return None
     (along,) = cut
-    start, last = numbers[along][0], x.shape.dimensions[along] - part.shape.dimensions[along]
+    start, last = numbers[along][0], x.sizes[along] - part.sizes[along]
     is_elsewhere = any(d != along and found != [0] for d, found in numbers.items())
     return None if is_elsewhere or not 0 <= start <= last else (along, start, part)
 
@@ -342,7 +342,7 @@ def numbers(x: Instruction) -> Numbers | None:
         _, other, same = x.operands
         return numbers(same) if other.opcode == "add" and same in other.operands else None
     for a, b in both_orders(x.operands) if x.opcode == "add" else ():
-        below = numbers(a) if not source(b).shape.dimensions else None
+        below = numbers(a) if not source(b).sizes else None
         if below is not None:
             return Numbers(below.first, (*below.starts, source(b)), below.step, below.repeat)
     return None

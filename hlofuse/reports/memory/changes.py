@@ -220,7 +220,7 @@ def _copies(
     sharding = parameter.raw("sharding") or ""
     tiled = _REPLICATED.search(sharding)
     count = partitions if sharding == "{replicated}" else int(tiled[1]) if tiled else 1
-    dimensions = parameter.shape.dimensions if parameter.is_array else ()
+    dimensions = parameter.sizes if parameter.is_array else ()
     return count if any(d and d % count == 0 for d in dimensions) else 1
 
 
@@ -335,7 +335,7 @@ def _transposed_jacobian(module: Module) -> str:
     results = [s for _, s in module.entry.root.shape.leaves() if s.is_array]
     columns = rows = 0
     for p in (p for p in module.entry.parameters if p.is_array and p.rank):
-        own, size = p.shape.dimensions, p.element_count
+        own, size = p.sizes, p.element_count
         of_p = [s for s in results if size and s.rank > len(own) and s.dimensions[-len(own) :] == own]
         columns += size if of_p else 0
         rows = max([rows, *(s.element_count // size for s in of_p)])

@@ -302,7 +302,7 @@ _CREATED = values("concatenate pad sort gather scatter select convolution revers
 
 
 def _of_size(x: Instruction) -> tuple[object, ...]:
-    return x.opcode, *sorted(n for n in x.shape.dimensions if n > 1)
+    return x.opcode, *sorted(n for n in x.sizes if n > 1)
 
 
 def _of_recipe(

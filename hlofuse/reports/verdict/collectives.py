@@ -52,7 +52,7 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
         for spec in shardings_of(x, "sharding")[:1]:
             whole = [d for d, axes in enumerate(spec) if not axes and line]
             for o in origins(x.operand):
-                if o.op_name and o.is_array and o.shape.dimensions == x.shape.dimensions:
+                if o.op_name and o.is_array and o.sizes == x.sizes:
                     named = f"{line} asks for {_spec_text(spec)}"
                     constraints |= dict.fromkeys([(o.op_name, d) for d in whole], named)
     found = []
@@ -145,7 +145,7 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
             continue
         cut = end_of(user)
         if c.exchange.kind == "all-gather" and cut.opcode == "slice":
-            sizes = zip(cut.shape.dimensions, cut.operand.shape.dimensions, strict=True)
+            sizes = zip(cut.sizes, cut.operand.sizes, strict=True)
             for d, (size, whole) in enumerate(sizes):
                 is_gathered = d in numbers_of(c.instruction, "dimensions") and ranges_of(cut)[d].start == 0
                 if is_gathered and 0 < whole - size == -size % c.exchange.participants:

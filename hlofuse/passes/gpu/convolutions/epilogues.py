@@ -98,7 +98,7 @@ def _read_once(x: Instruction) -> bool:
 def _is_depthwise(call: Instruction) -> bool:
     groups = int(call.raw("feature_group_count") or 1)
     dimension = call.attributes["dim_labels"].input_feature_dimension
-    return groups != 1 and call.operand.shape.dimensions[dimension] == groups
+    return groups != 1 and call.operand.sizes[dimension] == groups
 
 
 def _scale(multiply: Instruction) -> bool:
@@ -142,7 +142,7 @@ def _sum(add: Instruction) -> bool:
         if takes_bias and places == (feature,):
             operands[2] = addend.operands[0]
         elif takes_bias and places == ():
-            shape = array(element.element_type, [element.shape.dimensions[feature]])
+            shape = array(element.element_type, [element.sizes[feature]])
             operands[2] = added(add, "broadcast", shape, [addend.operands[0]], dimensions="{}")
         elif takes_side_input:
             operands.append(addend)

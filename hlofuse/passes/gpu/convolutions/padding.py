@@ -44,7 +44,7 @@ def _forward(call: Instruction) -> bool:
             for k, d in enumerate(left)
         }
         kernel = _padded(kernel, spread)
-    sizes = [kernel.shape.dimensions[d] for d in labels.kernel_spatial_dimensions]
+    sizes = [kernel.sizes[d] for d in labels.kernel_spatial_dimensions]
     dimensions = [replace(d, size=n, window_dilation=1) for d, n in zip(left, sizes, strict=True)]
     operands = [source, kernel, *call.operands[2:]]
     new = make.copy_of(call, operands, window=Window(dimensions))
@@ -70,7 +70,7 @@ def _padded_and_sliced(
         ]
         source = _padded(source, config)
     if _has_negative(Window(left)):
-        starts, limits = [0] * source.rank, list(source.shape.dimensions)
+        starts, limits = [0] * source.rank, list(source.sizes)
         for k, d in enumerate(left):
             starts[places[k]] -= min(d.padding_low, 0)
             limits[places[k]] += min(d.padding_high, 0)
@@ -86,8 +86,7 @@ def _padded(source: Instruction, config: dict[int, PaddingDimension]) -> Instruc
     zero = make.zero(source, source.element_type)
     dimensions = [config.get(d, PaddingDimension(0, 0)) for d in range(source.rank)]
     sizes = [
-        n + p.low + p.high + max(n - 1, 0) * p.interior
-        for n, p in zip(source.shape.dimensions, dimensions, strict=True)
+        n + p.low + p.high + max(n - 1, 0) * p.interior for n, p in zip(source.sizes, dimensions, strict=True)
     ]
     shape = array(source.element_type, sizes)
     return make.pad(source, shape, source, zero, PaddingConfig(dimensions))
@@ -139,6 +138,6 @@ def is_padded_for_tensor_cores(call: Instruction) -> bool:
     if custom_call_target(call) not in NAMES or call.operand.element_type not in ("f16", "s8"):
         return False
     labels = labels_of(call)
-    kernel = call.operands[1].shape.dimensions
+    kernel = call.operands[1].sizes
     features = (labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension)
     return any(kernel[d] % _FEATURE_MULTIPLE for d in features)

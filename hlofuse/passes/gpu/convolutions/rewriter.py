@@ -209,7 +209,7 @@ def _in_groups_of_features(conv: Instruction) -> Instruction:
     groups, labels = _batch_groups(conv), labels_of(conv)
     lhs, rhs = conv.operands
     batch, feature = labels.input_batch_dimension, labels.input_feature_dimension
-    kind, sizes = lhs.element_type, list(lhs.shape.dimensions)
+    kind, sizes = lhs.element_type, list(lhs.sizes)
     split = [*sizes[:batch], groups, sizes[batch] // groups, *sizes[batch + 1 :]]
     order = [d for d in range(len(split)) if d != batch]
     order.insert(feature, batch)
@@ -260,8 +260,8 @@ def _backward_input(conv: Instruction) -> _Call | None:
     dimensions = []
     for k, d in enumerate(window):
         low = d.size - 1 - d.padding_low
-        full = conv.shape.dimensions[labels.output_spatial_dimensions[k]]
-        count = conv.operand.shape.dimensions[labels.input_spatial_dimensions[k]]
+        full = conv.sizes[labels.output_spatial_dimensions[k]]
+        count = conv.operand.sizes[labels.input_spatial_dimensions[k]]
         least = d.size + d.base_dilation * (count - 1) - full - low
         high = _even(low, least, d.base_dilation)
         if low < 0 or high < 0:
@@ -293,8 +293,8 @@ def _backward_filter(conv: Instruction) -> _Call | None:
         return None
     dimensions = []
     for k, d in enumerate(window):
-        size = conv.shape.dimensions[labels.output_spatial_dimensions[k]]
-        count = conv.operand.shape.dimensions[labels.input_spatial_dimensions[k]]
+        size = conv.sizes[labels.output_spatial_dimensions[k]]
+        count = conv.operand.sizes[labels.input_spatial_dimensions[k]]
         least = size + (d.size - 1) * d.window_dilation - count - d.padding_low
         high = _even(d.padding_low, least, d.window_dilation)
         if high < 0:
@@ -315,8 +315,8 @@ def _even(low: int, least: int, stride: int) -> int:
 
 def _looks_forward(conv: Instruction, labels: ConvolutionDimensionNumbers) -> bool:
     """`LooksLikeForwardConvolution`."""
-    lhs, rhs = (o.shape.dimensions for o in conv.operands)
-    result = conv.shape.dimensions
+    lhs, rhs = (o.sizes for o in conv.operands)
+    result = conv.sizes
     return (
         lhs[labels.input_batch_dimension] == result[labels.output_batch_dimension]
         and rhs[labels.kernel_output_feature_dimension] == result[labels.output_feature_dimension]
@@ -325,7 +325,7 @@ def _looks_forward(conv: Instruction, labels: ConvolutionDimensionNumbers) -> bo
 
 
 def _sizes(conv: Instruction, labels: ConvolutionDimensionNumbers) -> list[tuple[int, int]]:
-    rhs, result = conv.operands[1].shape.dimensions, conv.shape.dimensions
+    rhs, result = conv.operands[1].sizes, conv.sizes
     spatial = zip(labels.kernel_spatial_dimensions, labels.output_spatial_dimensions, strict=True)
     return [(rhs[a], result[b]) for a, b in spatial]
 

@@ -93,9 +93,7 @@ def _config(dot: Instruction) -> Json:
     precision = dot.raw("operand_precision")
     precisions = precision.strip("{}").upper().split(",") if precision else ["DEFAULT", "DEFAULT"]
     names = "lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch"
-    strides = [
-        math.prod(o.shape.dimensions[len(dims.lhs_batch) : len(dims.lhs_batch) + 2]) for o in dot.operands
-    ]
+    strides = [math.prod(o.sizes[len(dims.lhs_batch) : len(dims.lhs_batch) + 2]) for o in dot.operands]
     return {
         "alpha_real": 1,
         "beta": 0,
@@ -236,9 +234,7 @@ def _with_vector(
         return False
     if columns:
         minor = source.shape.minor_to_major[0]
-        if tuple(broadcast.dimensions) != (minor,) or bias.shape.dimensions != (
-            source.shape.dimensions[minor],
-        ):
+        if tuple(broadcast.dimensions) != (minor,) or bias.sizes != (source.sizes[minor],):
             return False
     config["epilogue"] = "BIAS"
     new = call_like(call, [*call.operands, bias], config, call.shape)
@@ -301,7 +297,7 @@ def _pad(x: Instruction, shape: Shape) -> Instruction:
     """`x` padded with zeros at the end of each dimension (`PadOperandToTargetShape`)."""
     if x.shape == shape or x.element_type != shape.element_type:
         return x
-    missing = [wanted - size for wanted, size in zip(shape.dimensions, x.shape.dimensions, strict=True)]
+    missing = [wanted - size for wanted, size in zip(shape.dimensions, x.sizes, strict=True)]
     edges = "x".join(f"0_{n}" for n in missing)
     return derived(x, "pad", shape, [x, zero(x, x.element_type)], padding=edges)
 
@@ -406,7 +402,7 @@ def with_one_batch(dot: Instruction) -> Instruction:
         if second != first + 1:
             order = [d for d in range(len(side.sizes)) if d != second]
             order.insert(first if second < first else first + 1, second)
-            shape = with_dimensions(operand.shape, permute(operand.shape.dimensions, order))
+            shape = with_dimensions(operand.shape, permute(operand.sizes, order))
             operand, laid = transposed(operand, order, shape), permuted(laid, order)
             side = side.permuted(order)
         # The transpose is row-major; the reshape lies as the operand did.
@@ -568,7 +564,7 @@ class CublasPadForGemms(Pass):
             for operand, shape in zip(dot.operands, new, strict=True)
         ]
         product = make.copy_of(dot, pads, self._pad_shape(dot.shape))
-        return replaced(dot, make.slice_of(dot, product, [0] * dot.rank, dot.shape.dimensions))
+        return replaced(dot, make.slice_of(dot, product, [0] * dot.rank, dot.sizes))
 
     def _pad_shape(self, shape: Shape) -> Shape:
         *batch, rows, columns = shape.dimensions

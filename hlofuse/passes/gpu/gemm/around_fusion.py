@@ -156,13 +156,13 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
         rhs_contracting=(right_k + 1,),
     )
     kind = sum_type(dot)
-    batch = permute(left.shape.dimensions, new.lhs_batch)
-    rows = permute(left.shape.dimensions, new.free(0, left.rank))
-    columns = permute(right.shape.dimensions, new.free(1, right.rank))
+    batch = permute(left.sizes, new.lhs_batch)
+    rows = permute(left.sizes, new.free(0, left.rank))
+    columns = permute(right.sizes, new.free(1, right.rank))
     product = dot_like(dot, array(kind, (*batch, *rows, *columns)), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
-    shape = with_layout(kind, dot.shape.dimensions, dot.shape.minor_to_major)
+    shape = with_layout(kind, dot.sizes, dot.shape.minor_to_major)
     summed = reducer(product, f"{product.name}.reduce_sub_computation", "add", kind)
     total = add(dot, "reduce", shape, [product, start], dimensions=[place], called=summed)
     return convert(dot, total, dot.element_type)
@@ -176,15 +176,15 @@ def _with_batch(batch: tuple[int, ...], k: int, place: int) -> tuple[int, ...]:
 
 def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Instruction:
     """Padded to a multiple, and `k` viewed as `count` times the rest."""
-    size = operand.shape.dimensions[k]
+    size = operand.sizes[k]
     if padded != size:
         filler = zero(operand, operand.element_type)
-        sizes = list(operand.shape.dimensions)
+        sizes = list(operand.sizes)
         sizes[k] = padded
         edges = "x".join(f"0_{padded - size}" if d == k else "0_0" for d in range(len(sizes)))
         shape = replace(operand.shape, dimensions=tuple(sizes))
         operand = added(operand, "pad", shape, [operand, filler], padding=edges)
-    sizes = list(operand.shape.dimensions)
+    sizes = list(operand.sizes)
     sizes[k : k + 1] = [count, padded // count]
     order = []
     for d in operand.shape.minor_to_major:

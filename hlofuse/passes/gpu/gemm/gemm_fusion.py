@@ -86,7 +86,7 @@ class _Growing:
     def __init__(self, dot: Instruction, device: DeviceDescription, release: Release) -> None:
         self._dot = dot
         contracting = DotDimensions.of(dot).contracting(0)
-        contracted = math.prod(dot.operand.shape.dimensions[d] for d in contracting)
+        contracted = math.prod(dot.operand.sizes[d] for d in contracting)
         self._side = DotProperties(device, release, contracted, -1, -1)
         self._into_sums = release.products_end_in_sums
         self._body = Computation(f"gemm_fusion_{dot.name}_computation")

@@ -123,7 +123,7 @@ def _is_worth_slicing(hlo: Instruction, side: "DotProperties | None") -> bool:
         pays = _is_cheap_to_repeat(operand)
     else:
         pays = side.release.products_take_slices and side.contracted <= _LONGEST_SLICED
-    same = all(u.opcode == "slice" and u.shape.dimensions == hlo.shape.dimensions for u in operand.users)
+    same = all(u.opcode == "slice" and u.sizes == hlo.sizes for u in operand.users)
     return len(operand.users) > 1 and not same and pays
 
 
@@ -297,7 +297,7 @@ def through_altering(
         if inside is None:
             return None
         if opcode == "concatenate":
-            joined += target.shape.dimensions[hlo.dimensions[0]]
+            joined += target.sizes[hlo.dimensions[0]]
         order = _laid_out(hlo, target, inside, fragments, source)
         if order is None:
             return None
@@ -344,17 +344,17 @@ def _inside(
         d = hlo.dimensions[0]
         if len(logical[d]) != 1 or logical[d][0].is_sliced:
             return None
-        size = target.shape.dimensions[d]
+        size = target.sizes[d]
         fragment = Fragment(logical[d][0].dimension, size, -joined, size)
         # The piece stands for the whole dimension, so that it is found again.
         return [[fragment] if k == d else fragments for k, fragments in enumerate(logical)]
     if opcode == "slice":
         for d, taken in enumerate(hlo.attributes["slice"]):
-            if taken.limit - taken.start != target.shape.dimensions[d]:
+            if taken.limit - taken.start != target.sizes[d]:
                 if len(logical[d]) > 1:
                     return None
                 fragment = logical[d][0]
-                fragment.count = target.shape.dimensions[d]
+                fragment.count = target.sizes[d]
                 fragment.start += taken.start
         return logical
     return logical if opcode == "copy" else None
@@ -395,7 +395,7 @@ def concatenates_free_dimension(hlo: Instruction, source: DimensionOrder, free: 
     at = hlo.dimensions[0]
     if _labelled_index(hlo.shape, source, free) != at:
         return False
-    aligned = all(o.shape.dimensions[at] % _CONCATENATE_ALIGNMENT == 0 for o in hlo.operands)
+    aligned = all(o.sizes[at] % _CONCATENATE_ALIGNMENT == 0 for o in hlo.operands)
     return aligned and len(set(hlo.operands)) == len(hlo.operands)
 
 

@@ -308,7 +308,7 @@ class TileableFusion:
             return None
         queue = deque[tuple[Instruction, _Path]]()
         for number, operand in enumerate(dot.operands):
-            queue.append((operand, (ShapeTracker.of(operand.shape.dimensions), number)))
+            queue.append((operand, (ShapeTracker.of(operand.sizes), number)))
         fusion = create_fusion(dot, "kCustom")
         replace_instruction(dot, fusion)
         self._grow(fusion, queue)
@@ -458,7 +458,7 @@ def _keeps_rows_for_reader(x: Instruction) -> bool:
 
 def _keeps_together(transpose: Instruction, view: Instruction) -> bool:
     """True if the parts of a dimension that the view divides stay next to one another."""
-    before, after = view.operand.shape.dimensions, view.shape.dimensions
+    before, after = view.operand.sizes, view.sizes
     for (_, start), (_, end) in pairwise(common_factors(before, after)):
         places = sorted(map(transpose.dimensions.index, range(start, end)))
         if any(b - a > 1 for a, b in pairwise(places)):
@@ -477,19 +477,19 @@ def _path_before(operand: Instruction, taken: Instruction, path: _Path) -> _Path
         return None
     tracker, number = path
     if taken.opcode in ("transpose", *_VIEWS):
-        if taken.shape.dimensions != tracker.source:
+        if taken.sizes != tracker.source:
             return None
         tracker = deepcopy(tracker)
         if taken.opcode == "transpose":
             tracker.transpose_first(taken.dimensions)
             return tracker, number
         back = tracker.inverted()
-        back.reshape(operand.shape.dimensions)
+        back.reshape(operand.sizes)
         return back.inverted(), number
     if is_elementwise(taken):
         return path
     is_part = not tracker.steps() and taken.opcode in ("concatenate", "slice")
-    return (ShapeTracker.of(operand.shape.dimensions), number) if is_part else None
+    return (ShapeTracker.of(operand.sizes), number) if is_part else None
 
 
 def _should_take(
@@ -505,7 +505,7 @@ def _should_take(
         return path is not None and _keeps_rows(candidate, fusion, *path)
     if original.opcode == "concatenate":
         along = original.dimensions[0]
-        whole = all(o.shape.dimensions[along] % _TILE == 0 for o in original.operands)
+        whole = all(o.sizes[along] % _TILE == 0 for o in original.operands)
         return whole and path is not None and _is_free(along, fusion, *path)
     if is_elementwise(original) and len(original.operands) == 2:
         spread = [o.operand.opcode for o in original.operands if o.opcode == "broadcast"]
@@ -521,7 +521,7 @@ def _keeps_rows(
     number: int,
 ) -> bool:
     """`ShouldFuseTranspose`."""
-    if transpose.opcode != "transpose" or transpose.shape.dimensions != tracker.source:
+    if transpose.opcode != "transpose" or transpose.sizes != tracker.source:
         return False
     dims, source = DotDimensions.of(_dot_in(fusion)), transpose.operand.shape
     if number == 1 and source.dimensions[source.minor_to_major[0]] * source.bit_width % _ROW_BITS:
@@ -537,7 +537,7 @@ def _divides_tiles(view: Instruction, fusion: Instruction, path: _Path) -> bool:
     if view.opcode not in _VIEWS or path is None:
         return True
     tracker, number = path
-    sizes, dims = view.operand.shape.dimensions, DotDimensions.of(_dot_in(fusion))
+    sizes, dims = view.operand.sizes, DotDimensions.of(_dot_in(fusion))
     for (start, first), (end, _) in pairwise(common_factors(sizes, tracker.result)):
         if first in dims.batch(number):
             continue
