@@ -24,7 +24,7 @@ from hlofuse.analysis.launches import CommandBuffers, LaunchKind, is_asynchronou
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir import Computation, Instruction, Module, Record, replace, unmatched
+from hlofuse.ir import Computation, Instruction, Module, Record, Strings, replace, unmatched
 from .collectives import Collective, Exchange, Overlap, collectives_of, exchange_of, exposed_us, overlaps
 from .measured import measured_of
 from .traffic import KernelCosts
@@ -308,7 +308,7 @@ class Account:
         return {r.instruction.name: r for r in self.rows}
 
     @cached_property
-    def bounded_work(self) -> Counter[tuple[str, ...]]:
+    def bounded_work(self) -> Counter[Strings]:
         """Kernels with matrix products or without XLA's estimate: the library or opcode, and shapes. Where
         they differ, times of two modules cannot be compared: these times are too rough."""
         from .floor import products  # loads devices, needed only here

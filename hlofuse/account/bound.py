@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, end_of, inside, 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, grouped, replace, values
+from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, Strings, grouped, replace, values
 from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
@@ -122,7 +122,7 @@ class ProgramFloor(Record):
     moved_bytes: int  # Inputs as far as kernels read them, and results, each once
     moved_us: float | None = None  # The time of that; None without a device
     us: float | None = None  # The time of what `keeps` names, where that is longer; None for none
-    keeps: tuple[str, ...] = ()  # Those of `WORK`, then `loops` where they run in one
+    keeps: Strings = ()  # Those of `WORK`, then `loops` where they run in one
 
     def below(
         self,

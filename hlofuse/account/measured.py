@@ -6,7 +6,7 @@ from contextlib import suppress
 from hlofuse.compilation import Compilation
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
-from hlofuse.ir import Instruction, Module, Record, grouped, replace
+from hlofuse.ir import Instruction, Module, Record, Strings, grouped, replace
 from hlofuse.matching.key import signature
 
 _FINDING = "measured"
@@ -22,7 +22,7 @@ class Measured(Record):
     calls: int  # Launches of all kernels with an instruction name
     unmatched: tuple[MeasuredTime, ...]
     """Times without an instruction, longest first; loops have the time of their contents."""
-    refused: tuple[str, ...]
+    refused: Strings
     """Names of different operations in the profile and the module: these are not joined."""
     runs: int  # Runs of the program, on all devices together
 

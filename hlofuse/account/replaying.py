@@ -26,6 +26,7 @@ from hlofuse.cost.gpu.op_costs import straddles_warps
 from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
+from hlofuse.ir import Strings
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
@@ -172,7 +173,7 @@ class Costs(KernelTimes):
         """The figures of a fuse event; None for bitcasts and for other passes."""
         return self.observer.cost(self._number.get(id(event), -1))
 
-    def tied_with(self, event: Event) -> tuple[str, ...]:
+    def tied_with(self, event: Event) -> Strings:
         """Producers of equal priority that XLA may have taken first."""
         return self.observer.ties.get(self._number.get(id(event), -1), ())
 
@@ -223,7 +224,7 @@ class Observed(Struct):
     """Results by structure, for further replays of the module."""
 
     @property
-    def changes(self) -> tuple[str, ...]:
+    def changes(self) -> Strings:
         """The changes to XLA, in words; empty for XLA itself."""
         return self.replay.config.changes
 
@@ -345,7 +346,7 @@ def _terms(reads: Sequence[OperandRead]) -> tuple[ReadTerm, ...]:
 _ALIGNED, _UNALIGNED = 6, 400  # operations for each element, see cost/gpu/op_costs.py
 
 
-def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
+def notes(producer: Instruction, consumer: Instruction) -> Strings:
     """Notes on costs that shapes do not show; names are those inside the two."""
     found = []
     for instruction in (*inside(producer), *inside(consumer)):
@@ -363,7 +364,7 @@ def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
 def compiled(
     module: Module,
     config: ReplayConfig,
-    flags: tuple[str, ...],
+    flags: Strings,
     cache: SharedTables | None = None,
     earlier: Compilation | None = None,
 ) -> Observed:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar
 
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Predicate, Record
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Predicate, Record, Strings
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.catalogue import Rule
@@ -140,7 +140,7 @@ class UnimplementedPass(Pass):
     the instructions outside fusions that XLA's pass would work on."""
 
     name: str
-    opcodes: tuple[str, ...] = field(default=(), compare=False)
+    opcodes: Strings = field(default=(), compare=False)
     """The opcodes that the pass rewrites; empty where none reaches it by default."""
     where: Predicate | None = field(default=None, compare=False)
     """True for those instructions of `opcodes` that it works on; None for all."""

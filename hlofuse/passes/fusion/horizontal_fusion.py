@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir import Attributes, Computation, Instruction, Module, computation_of, module_of
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Strings, computation_of, module_of
 from hlofuse.ir.fusing import fuse_in_place_of, get_tuple_element, merge_fusion_into_multi_output, tuple_of
 from hlofuse.ir.record import Record, replace
 from hlofuse.ir.removing import remove_parameter, replace_instruction
@@ -50,7 +50,7 @@ class HorizontalLoopFusion(DevicePass):
         return changed
 
 
-def _views(release: Release) -> tuple[str, ...]:
+def _views(release: Release) -> Strings:
     """Operations without a kernel that are looked past."""
     return ("get-tuple-element", "bitcast") if release.joins_unlike_loops else ("get-tuple-element",)
 

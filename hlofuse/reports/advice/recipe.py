@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, Module, Record, grouped
+from hlofuse.ir import Instruction, Module, Record, Strings, grouped
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Refusal
 
@@ -59,7 +59,7 @@ class Finding(Record):
 
     at: str  # The instruction at the input of fusion that the change begins with: its line is the one to edit
     rule: str = ""  # The code of the rule that the change avoids; empty where it is about no refusal
-    parts: tuple[str, ...] = ()  # Further instructions that the rewrite needs
+    parts: Strings = ()  # Further instructions that the rewrite needs
 
 
 class Recipe(Record):

@@ -12,6 +12,7 @@ from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
 from hlofuse.format.paths import is_file
+from hlofuse.ir import Strings
 from hlofuse.ir.opcodes import values
 from .recipe_page import recipe_names, recipe_page, recipe_text
 
@@ -36,12 +37,12 @@ class Edit(NamedTuple):
 
     recipe: str
     line: int
-    places: tuple[str, ...]
-    texts: tuple[str, ...]
+    places: Strings
+    texts: Strings
 
 
 @cache
-def _forms(only: str) -> list[tuple[str, ast.expr, tuple[str, ...]]]:
+def _forms(only: str) -> list[tuple[str, ast.expr, Strings]]:
     """The recipe, a form to find and the forms to write: each row, with other forms of its parts."""
     forms: list[Any] = []
     row = r"^\| (?:\[|–)?(.*?)(?:\].*?)? \| `(.+?)` \| (.+) \|$"

@@ -24,6 +24,7 @@ from hlofuse.ir import (
     Module,
     Record,
     Shape,
+    Strings,
     computation_of,
     copy_module,
     grouped,
@@ -53,7 +54,7 @@ _TRIES = 4  # arrays that are tried, the largest first, for a change that is abo
 class MemoryChange(Record):
     text: str  # The action; of a flag, the words to set
     trial: Trial
-    sources: tuple[str, ...] = ()
+    sources: Strings = ()
     flag: str = ""
     recipe: str = ""
 
@@ -147,7 +148,7 @@ class Untried(NamedTuple):
     """A change of the program that no replay can show, and the bytes of the arrays that it is about."""
 
     text: str
-    sources: tuple[str, ...]
+    sources: Strings
     bytes: int
 
 

@@ -22,6 +22,7 @@ from hlofuse.ir import (
     Instruction,
     Module,
     Record,
+    Strings,
     copy_module,
     grouped,
     replace,
@@ -399,7 +400,7 @@ _PIPELINED = {"all-gather": "all_gather", "reduce-scatter": "all_reduce"}
 """Collectives that XLA can start an iteration earlier or end one later, and the end of the flag for it."""
 
 
-def of_pipelining(account: Account, own: tuple[str, ...]) -> Iterator[Suggestion]:
+def of_pipelining(account: Account, own: Strings) -> Iterator[Suggestion]:
     """The flags that overlap collectives of loops with other iterations, where kernels hide too little."""
     waits = dict[str, float]()
     for c in account.collectives:
@@ -441,16 +442,14 @@ def _flags(
             yield flag, (f"Enable multi-output fusion ({option})", "")
 
 
-def with_own(flag: str, own: tuple[str, ...]) -> str:
+def with_own(flag: str, own: Strings) -> str:
     """A flag that switches passes off, with those that are off already: XLA takes it once."""
     if not flag.startswith(f"--{DISABLED}="):
         return flag
     return joined((*(f for f in own if f.startswith(f"--{DISABLED}=")), flag))[0]
 
 
-def compiled(
-    observed: Observed, module: Module | None, flags: tuple[str, ...]
-) -> tuple[Observed, Account] | None:
+def compiled(observed: Observed, module: Module | None, flags: Strings) -> tuple[Observed, Account] | None:
     """The replay with these flags and its account, compiled from before optimizations; for None from the
     fusion input. None where it cannot be compiled."""
     config = observed.replay.config

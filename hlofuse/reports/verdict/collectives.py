@@ -7,7 +7,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import end_of
 from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Json, Module, Record, grouped, replace, values
+from hlofuse.ir import Instruction, Json, Module, Record, Strings, grouped, replace, values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
 from hlofuse.reports.advice.matching import origins
@@ -65,7 +65,7 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
     return tuple(found)
 
 
-def _spec_text(spec: Iterable[tuple[str, ...]]) -> str:
+def _spec_text(spec: Iterable[Strings]) -> str:
     """`P(None, 'x')`, as `jax.P` shows it."""
     names = ", ".join(repr(axes[0] if len(axes) == 1 else axes or None) for axes in spec)
     return f"P({names})"

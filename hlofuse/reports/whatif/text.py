@@ -12,6 +12,7 @@ from hlofuse.account import Totals
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import printable, us_text
 from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
+from hlofuse.ir import Strings
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import floors_and_copies
 from hlofuse.reports.comparison.model import Comparison
@@ -123,7 +124,7 @@ def edges_text(d: Comparison) -> str:
     return " ".join(parts) or "–"
 
 
-def sweep_rows(s: Sweep) -> Iterator[tuple[bool, tuple[str, ...]]]:
+def sweep_rows(s: Sweep) -> Iterator[tuple[bool, Strings]]:
     """One row for each point, and one for XLA's own where no point is that; true for XLA's."""
     for device, xla, values in zip(s.devices, s.xla, s.xla_values, strict=True):
         points = [p for p in s.points if p.device == device]
@@ -134,14 +135,14 @@ def sweep_rows(s: Sweep) -> Iterator[tuple[bool, tuple[str, ...]]]:
             yield p.is_xla, _sweep_row(s, p)
 
 
-def _sweep_row(s: Sweep, p: Point) -> tuple[str, ...]:
+def _sweep_row(s: Sweep, p: Point) -> Strings:
     head = [printable(p.device or "")] if len(s.devices) > 1 else []
     against = "XLA" if p.is_xla else edges_text(p.difference)
     kernels, moved, time = _totals(p.totals, p.difference.xla)
     return (*head, *map(printable, p.values), kernels, moved, time + _mark(p.difference), against)
 
 
-def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:
+def _totals(t: Totals, xla: Totals | None) -> Strings:
     moved, time = t.moved_text, us_text(t.us, t.is_floor) if t.us is not None else ""
     if xla is not None:
         moved += share(xla.cost.bytes_accessed, t.cost.bytes_accessed)
@@ -150,7 +151,7 @@ def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:
     return (f"{t.kernels:,}", moved, time)
 
 
-def sweep_columns(s: Sweep) -> tuple[str, ...]:
+def sweep_columns(s: Sweep) -> Strings:
     """The headings that go with `sweep_rows`."""
     head = ["device"] if len(s.devices) > 1 else []
     return (*head, *(printable(a.name) for a in s.axes), "kernels", "moved", "est. time", "changed decisions")
