@@ -318,7 +318,7 @@ def _updated(kernel: Instruction) -> Work:
         return {}
     array, value, *place = root.operands
     sizes, part = root.sizes, value.sizes
-    spanned = next((d for d in root.shape.minor_to_major if part[d] < sizes[d]), None)
+    spanned = next((d for d in root.minor_to_major if part[d] < sizes[d]), None)
     value = without_views(value)
     is_plain = root is kernel or value.opcode == "parameter"
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
@@ -328,7 +328,7 @@ def _updated(kernel: Instruction) -> Work:
         given = (x for x in inside if x.opcode == "parameter" and x not in place)
         read = {kernel.operands[x.parameter_number] for x in given}
         if all(is_kernel(x) and x.opcode != "copy" for x in read):
-            return {"updated byte": root.shape.byte_size}
+            return {"updated byte": root.byte_size}
     if is_plain or spanned is None:
         return {"element one by one": root.element_count}
     return {"updated row": root.element_count / strides_of(root.shape)[spanned]}

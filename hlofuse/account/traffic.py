@@ -145,7 +145,7 @@ def _bytes_read(parameter: Instruction, in_place: set[Instruction]) -> int:
 def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) -> int | None:
     """Bytes of `value` that one user reads; None for a view, which reads nothing."""
     opcode, first = user.opcode, user.operand is value
-    if opcode in _VIEWS or (opcode == "get-tuple-element" and value.shape.is_tuple):
+    if opcode in _VIEWS or (opcode == "get-tuple-element" and value.is_tuple):
         return None
     if opcode == "tuple":
         return 0

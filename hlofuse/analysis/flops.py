@@ -212,7 +212,7 @@ def fusion_bytes(fusion: Instruction) -> tuple[int, int]:
 
 def _written(fusion: Instruction) -> int:
     root = fusion.fused_root
-    if not fusion.shape.is_tuple:
+    if not fusion.is_tuple:
         return _result_bytes(root, fusion.shape)
     total = 0
     for index, shape in fusion.shape.leaves():
@@ -233,7 +233,7 @@ def _result_bytes(root: Instruction, shape: Shape) -> int:
 
 
 def _parameter_bytes(parameter: Instruction) -> int:
-    if not parameter.shape.is_tuple:
+    if not parameter.is_tuple:
         return read_bytes(parameter)
     total = 0
     for index, _ in parameter.shape.leaves():

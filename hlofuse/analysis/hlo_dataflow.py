@@ -67,7 +67,7 @@ def forwards_of(x: Instruction) -> list[Forward]:
             return _found(x, (0,), operands[0], ())
         return [f for k, operand in enumerate(operands) for f in _found(x, (0, k), operand, ())]
     if opcode in _DONES:
-        found = _elements if x.shape.is_tuple else _found
+        found = _elements if x.is_tuple else _found
         return found(x, (), operands[0], (1,))
     return _of_async(x)
 
@@ -104,13 +104,13 @@ def _found(x: Instruction, at: Index, source: Instruction, index: Index) -> list
     start = source_tree.place.get(index)
     if place is None or start is None:
         return []
-    size = len(shape_tree(source_tree.shapes[start])) if source.shape.is_tuple else 1
-    own = len(shape_tree(tree.shapes[place])) if x.shape.is_tuple else 1
+    size = len(shape_tree(source_tree.shapes[start])) if source.is_tuple else 1
+    own = len(shape_tree(tree.shapes[place])) if x.is_tuple else 1
     return [Forward(place, size, source, start)] if size == own else []
 
 
 def _elements(x: Instruction, at: Index, source: Instruction, index: Index) -> list[Forward]:
-    count = len(x.shape.tuple_shapes) if x.shape.is_tuple else 0
+    count = len(x.shape.tuple_shapes) if x.is_tuple else 0
     return [f for k in range(count) for f in _found(x, (*at, k), source, (*index, k))]
 
 
@@ -121,7 +121,7 @@ def _leaves(x: Instruction, at: Index, source: Instruction, index: Index) -> lis
     found = list[Forward]()
     for inner in tree.indices:
         is_inside = inner[: len(index)] == index
-        if is_inside and not (source.shape.is_tuple and tree.shapes[tree.place[inner]].is_tuple):
+        if is_inside and not (source.is_tuple and tree.shapes[tree.place[inner]].is_tuple):
             found += _found(x, (*at, *inner[len(index) :]), source, inner)
     return found
 

@@ -177,7 +177,7 @@ def plain_copies(fusion: Instruction) -> int:
     for output in outputs:
         if output.opcode != "copy" or output.operand.opcode != "parameter":
             return 0
-        if output.operand.shape.minor_to_major != output.shape.minor_to_major:
+        if output.operand.minor_to_major != output.minor_to_major:
             return 0
     return len(outputs)
 

@@ -19,7 +19,7 @@ def copied_slice(kernel: Instruction) -> Instruction | None:
     source = root.operand
     if kernel.opcode == "fusion" and source.opcode != "parameter":
         return None
-    same_order = source.shape.minor_to_major == root.shape.minor_to_major
+    same_order = source.minor_to_major == root.minor_to_major
     return root if same_order and has_byte_strides(source.shape) and is_contiguous_slice(root) else None
 
 
@@ -103,7 +103,7 @@ def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
     if not _is_input(kernel, source):
         return False
     # Without a slice the whole of the parameter has to be copied.
-    return slice_.opcode in ("dynamic-slice", "slice") or copied.shape.byte_size == source.shape.byte_size
+    return slice_.opcode in ("dynamic-slice", "slice") or copied.byte_size == source.byte_size
 
 
 def _writes_one_slice(kernel: Instruction, update: Instruction, copied: Instruction) -> bool:
@@ -111,7 +111,7 @@ def _writes_one_slice(kernel: Instruction, update: Instruction, copied: Instruct
     if not _is_input(kernel, target) or not _has_constant_offsets(kernel, update.operands[2:]):
         return False
     written = update.operands[1].shape
-    return copied.shape.minor_to_major == written.minor_to_major
+    return copied.minor_to_major == written.minor_to_major
 
 
 def _is_input(kernel: Instruction, instruction: Instruction) -> bool:

@@ -34,7 +34,7 @@ def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
         for i in list(computation):
             if i.opcode != "get-tuple-element":
                 order.append(i)
-                if i.shape.is_tuple:
+                if i.is_tuple:
                     order += _elements(i, ids_here)
         computation.reorder(order)
     if ids is None:
@@ -70,7 +70,7 @@ def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Inst
             read[index] = [implied_element(source.computation, source, index, f"{source.name}#{index}")]
         for element in read[index]:
             found.append(element)
-            if element.shape.is_tuple:
+            if element.is_tuple:
                 found += _elements(element, ids_here)
     return found
 

@@ -168,6 +168,18 @@ class Instruction:
         return self.shape.is_array
 
     @property
+    def is_tuple(self) -> bool:
+        return self.shape.is_tuple
+
+    @property
+    def byte_size(self) -> int:
+        return self.shape.byte_size
+
+    @property
+    def minor_to_major(self) -> Dims:
+        return self.shape.minor_to_major
+
+    @property
     def operand(self) -> Instruction:
         """The first operand: what a unary operation acts on, and a slice, pad, reduce or gather reads."""
         return self.operands[0]

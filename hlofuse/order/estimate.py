@@ -258,7 +258,7 @@ class Evidence:
 
     def _recreated_phase(self, x: Instruction) -> Phase:
         """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
-        return Phase.SIMPLIFIED_AGAIN if x.shape.true_rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
+        return Phase.SIMPLIFIED_AGAIN if x.shape.true_rank < 2 and not x.is_tuple else Phase.LAYOUTS
 
     def are_missing_before(self, x: Instruction) -> bool:
         """True if two operations before it in the program added or dropped dimensions of size one."""

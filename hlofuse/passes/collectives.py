@@ -76,7 +76,7 @@ class CollectiveCombiner(Pass):
                 continue
             if not chosen:
                 group = keys[x]
-            size = x.shape.byte_size if x.is_array else 0
+            size = x.byte_size if x.is_array else 0
             if len(x.operands) != 1 or (self.max_bytes is not None and size > self.max_bytes):
                 del keys[x]
                 continue
@@ -371,7 +371,7 @@ def _aliasing(x: Instruction) -> dict[str, str]:
         first = 0
     else:
         return {}
-    count = len(x.shape.tuple_shapes) if x.shape.is_tuple else 0
+    count = len(x.shape.tuple_shapes) if x.is_tuple else 0
     pairs = [f"{{1, {k}}}: ({k}, {{}})" for k in range(count)] or [f"{{1}}: ({first}, {{}})"]
     return {"output_to_operand_aliasing": "{" + ", ".join(pairs) + "}"}
 

@@ -35,7 +35,7 @@ class TreeReductionRewriter(Pass):
         return Explained(LONG_SUM_ON_CPU, about)
 
     def _split(self, reduce: Instruction) -> bool:
-        if reduce.shape.is_tuple or self.is_skipped(reduce):
+        if reduce.is_tuple or self.is_skipped(reduce):
             return False
         operand, init = reduce.operands
         sizes = operand.sizes
@@ -157,7 +157,7 @@ class ScanExpander(VisitPass):
             rows = [make.reshape(v, without(v.shape, [dimension]), v) for v in values]
             function = scan.to_apply
             call = make.add(rows[0], "call", function.root.shape, [*rows, *carries], called=function)
-            found = make.elements(call, range(len(shapes))) if call.shape.is_tuple else [call]
+            found = make.elements(call, range(len(shapes))) if call.is_tuple else [call]
             results = make.tuple_of(call, found)
             inline(call)
             return list(results.operands)

@@ -125,7 +125,7 @@ class _PanelBuilder(Struct):
         return self.panel
 
     def _may_be_written(self, i: Instruction) -> bool:
-        return i.opcode == "parameter" and not (i.is_root or i.shape.is_tuple or i in self.plan.marked)
+        return i.opcode == "parameter" and not (i.is_root or i.is_tuple or i in self.plan.marked)
 
     def _place(self, unit: Instruction, box: Box) -> None:
         self.box[unit] = box

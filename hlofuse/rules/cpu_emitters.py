@@ -190,7 +190,7 @@ def sort(kernel: Instruction) -> Answer:
 @runner("EC031", "A copy is a memcpy", runs="memcpy")
 def copy(kernel: Instruction) -> Answer:
     is_copy = kernel.opcode == "copy" and has_byte_strides(kernel.shape)
-    return {"bytes": kernel.shape.byte_size} if is_copy else None
+    return {"bytes": kernel.byte_size} if is_copy else None
 
 
 @runner("EC032", "A concatenate as one memcpy per part", runs="memcpy kernel")

@@ -77,7 +77,7 @@ def non_scalar_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
     if producer.opcode != "constant" or producer.shape.is_effective_scalar:
         return None
-    return {"elements": producer.element_count, "bytes": producer.shape.byte_size}
+    return {"elements": producer.element_count, "bytes": producer.byte_size}
 
 
 MAX_CONSTANT_BYTES = Knob("cpu-max-fused-constant", 10_000)
@@ -94,9 +94,9 @@ MAX_CONSTANT_BYTES = Knob("cpu-max-fused-constant", 10_000)
 def large_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
     limit = pair.state.settings.value(MAX_CONSTANT_BYTES)
-    if producer.opcode != "constant" or producer.shape.byte_size <= limit:
+    if producer.opcode != "constant" or producer.byte_size <= limit:
         return None
-    return {"bytes": producer.shape.byte_size, "limit_bytes": int(limit)}
+    return {"bytes": producer.byte_size, "limit_bytes": int(limit)}
 
 
 @requirement(
@@ -188,12 +188,12 @@ def inefficient_concatenate(pair: CandidatePair) -> Answer:
             continue
         dimension = x.dimensions[0]
         size = x.sizes[dimension]
-        minor = x.rank > 1 and dimension == x.shape.minor_to_major[0]
+        minor = x.rank > 1 and dimension == x.minor_to_major[0]
         is_long = (
             minor
             and size >= settings.value(MIN_MINOR_CONCATENATE)
             and size * ((x.shape.bit_width + 7) // 8) >= settings.value(MIN_MINOR_CONCATENATE_BYTES)
-            and x.shape.byte_size >= settings.value(MIN_CONCATENATE_BYTES)
+            and x.byte_size >= settings.value(MIN_CONCATENATE_BYTES)
         )
         if is_long or len(x.operands) > settings.value(MAX_CONCATENATE_OPERANDS):
             return {"concatenate": x.name, "operands": len(x.operands), "minor_most": minor, "size": size}
@@ -253,7 +253,7 @@ def reduction_over_major(pair: CandidatePair) -> Answer:
 
 def _leaves_minor(reduce: Instruction) -> bool:
     """True unless the minor-most dimension is among those reduced."""
-    layout = reduce.operand.shape.minor_to_major
+    layout = reduce.operand.minor_to_major
     return not layout or layout[0] not in reduce.dimensions
 
 

@@ -41,7 +41,7 @@ def plain_copy(candidate: WrapCandidate) -> Answer:
     instruction = candidate.instruction
     if instruction.opcode != "copy" or instruction.shape.key != instruction.operand.shape.key:
         return None
-    return {"bytes": instruction.shape.byte_size}
+    return {"bytes": instruction.byte_size}
 
 
 @condition("FW006", "A copy of a narrow type is not wrapped", span=Span("0.9"))

@@ -117,7 +117,7 @@ def is_loop_fusible_producer(instruction: Instruction, release: Release) -> bool
     if opcode in ("iota", "constant"):
         return True
     if opcode == "reduce":
-        return not instruction.shape.is_tuple
+        return not instruction.is_tuple
     return is_universally_loop_fusible(instruction, release)
 
 
@@ -134,7 +134,7 @@ def is_loop_fusible_consumer(instruction: Instruction, model: KernelModel) -> bo
 
 def is_nested_variadic_reduction(instruction: Instruction, model: KernelModel) -> bool:
     """A reduction with several results that is a plain loop (`IsNestableVariadicReduction`)."""
-    if not instruction.shape.is_tuple:
+    if not instruction.is_tuple:
         return False
     if instruction.opcode == "reduce":
         return not model.summary(instruction).is_reduction

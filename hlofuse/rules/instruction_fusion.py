@@ -69,9 +69,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     """Broadcasts and widening converts: a copy reads less than the result (`IsAlwaysDuplicable`)."""
     if instruction.opcode == "broadcast":
         return True
-    return (
-        instruction.opcode == "convert" and instruction.operand.shape.byte_size < instruction.shape.byte_size
-    )
+    return instruction.opcode == "convert" and instruction.operand.byte_size < instruction.byte_size
 
 
 def recomputation(pair: CandidatePair) -> Answer:

@@ -40,9 +40,7 @@ def shared_bytes(a: Instruction, b: Instruction) -> int:
     """Bytes of `b`'s operands that `a` reads as well; a tuple counts as its table of pointers."""
     common = {o for o in a.operands if is_profitable_operand(o)}
     return sum(
-        8 * len(o.shape.tuple_shapes) if o.shape.is_tuple else o.shape.byte_size
-        for o in b.operands
-        if o in common
+        8 * len(o.shape.tuple_shapes) if o.is_tuple else o.byte_size for o in b.operands if o in common
     )
 
 

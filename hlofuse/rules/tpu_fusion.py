@@ -75,7 +75,7 @@ def _tile(x: Instruction) -> int:
 def _leaves_gaps(x: Instruction) -> bool:
     """True for a slice of every second element or so, and for padding between elements."""
     if x.opcode == "slice":
-        strides, minor = x.attributes["slice"].strides, x.shape.minor_to_major[:2]
+        strides, minor = x.attributes["slice"].strides, x.minor_to_major[:2]
         return any(stride > 1 for k, stride in enumerate(strides) if k in minor)
     return x.opcode == "pad" and any(part.count("_") > 1 for part in (x.raw("padding") or "").split("x"))
 
@@ -107,7 +107,7 @@ def consumer_takes_nothing(pair: CandidatePair) -> bool:
 def producer_on_its_own(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer.opcode == "copy":
-        keeps_lanes = producer.shape.minor_to_major[:1] == producer.operand.shape.minor_to_major[:1]
+        keeps_lanes = producer.minor_to_major[:1] == producer.operand.minor_to_major[:1]
         return not keeps_lanes or any(_joins_sublanes(r) for r, _ in readers(producer, pair.consumer))
     if producer.opcode == "fusion":
         return not (is_created(producer) and kind(producer) == "loop")
@@ -131,7 +131,7 @@ def end_of_product(pair: CandidatePair) -> bool:
     if _writes(reader):
         return len(producer.users) > 1
     # XLA:TPU chains two products of matrices if they are small enough, and no reshape lies between.
-    size = sum(o.shape.byte_size for o in reader.operands)
+    size = sum(o.byte_size for o in reader.operands)
     is_view = producer.opcode == "bitcast" and without_bitcasts(producer).opcode == "convolution"
     inside = pair.consumer.fused_computation if is_created(pair.consumer) else [pair.consumer]
     is_second = [i.opcode for i in inside].count("convolution") == 1
@@ -172,7 +172,7 @@ def _stays(x: Instruction, ends: set[Instruction], depth: int) -> bool:
 
 
 def _size(x: Instruction) -> int:
-    return x.shape.byte_size
+    return x.byte_size
 
 
 def _arrays_read(x: Instruction, ends: set[Instruction], depth: int) -> set[Instruction]:

@@ -107,7 +107,7 @@ def work_of(
         steps, convolved = sum(map(_steps, lengths)), sum(6 * math.log2(2 * k) for k in lengths)
         if kernel.raw("fft_type") == "RFFT" and steps < convolved:
             n = whole * 6 // 10  # measured with eight sizes (jaxlib 0.11.1)
-        size = min(kernel.shape.byte_size, kernel.operand.shape.byte_size)
+        size = min(kernel.byte_size, kernel.operand.byte_size)
         name = "fft beyond l2" if 2 * size * longest > caches.l2 * whole else "fft"
         return {name: n * min(steps, convolved) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
@@ -312,7 +312,7 @@ class _Loops:
         if opcode == "transpose":
             self._count_joined(x, inner, count)
             # Short rows that are neighbours no more do not fill a vector together.
-            is_minor = inner is not None and x.dimensions[inner] == operands[0].shape.minor_to_major[0]
+            is_minor = inner is not None and x.dimensions[inner] == operands[0].minor_to_major[0]
             self._is_apart |= is_minor and self._row <= _SHORTEST
             return [(operands[0], own, None if inner is None else x.dimensions[inner], count)]
         if opcode == "broadcast":
@@ -408,7 +408,7 @@ class _Loops:
             operation = next((i.opcode for i in applied if i.opcode not in ("parameter", "convert")), "add")
             if applied.root.opcode == "convert":
                 operation = "rounded"
-            if shape.rank and not x.shape.is_tuple and shape.minor_to_major[0] not in x.dimensions:
+            if shape.rank and not x.is_tuple and shape.minor_to_major[0] not in x.dimensions:
                 operation += " columns"
                 inner = shape.minor_to_major[0]  # XLA adds rows to a row of results
         else:
@@ -620,7 +620,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
         elif x.opcode not in _FREE and x not in squares and x.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.element_count
-            longest = max(longest, x.element_count / _run(x.shape, x.shape.minor_to_major[:1]))
+            longest = max(longest, x.element_count / _run(x.shape, x.minor_to_major[:1]))
     found["ynn row"] = max(longest - summed, 0.0)
     for x in computed_in(fusion):
         if x.opcode == "reduce" and (buffered := _buffered_bytes(x, fusion, squares)):
@@ -767,7 +767,7 @@ def _product(
             if emitter == "matrix-vector loop":
                 found[f"{emitter} batch"] += batch - 1
                 found[f"{emitter} row"] += x.element_count
-            elif x.opcode == "dot" and x.operand.shape.minor_to_major[0] not in summed:
+            elif x.opcode == "dot" and x.operand.minor_to_major[0] not in summed:
                 found[f"{emitter} element of columns"] += x.operand.element_count
     return dict(found)
 

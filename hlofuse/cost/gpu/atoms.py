@@ -197,7 +197,7 @@ class AtomTable:
         atom.splits_block = not mlir and opcode in INVALIDATES_CACHE
         atom.significant_reduce = (
             opcode == "reduce"
-            and not instruction.shape.is_tuple
+            and not instruction.is_tuple
             and result.elements > 0
             and operands[0].elements // result.elements >= 16
         )

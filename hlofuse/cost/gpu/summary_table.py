@@ -207,7 +207,7 @@ def _lowest_bit(value: float) -> float:
 def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summary:
     parameters = fusion.fused_computation.parameters
     summary = Summary()
-    summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.shape.is_tuple
+    summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.is_tuple
     summary.first_slots = ()
     operands = summary.operands = [facts(p.shape) for p in parameters]
     summary.flops, summary.ir_size, summary.splits = int(visit.flops), visit.ir_size, visit.splits
@@ -269,12 +269,12 @@ def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> flo
         updates = output.opcode == "dynamic-update-slice"
         return fp32(facts(output.operands[1].shape if updates else output.shape).size)
 
-    if not fusion.shape.is_tuple:
+    if not fusion.is_tuple:
         return one(root)
     total = 0.0
     for output in root.outputs:
         sizes = [one(output)]
-        if output.shape.is_tuple:
+        if output.is_tuple:
             sizes = [float(facts(leaf).size) for _, leaf in output.shape.leaves()]
         for size in sizes:
             total = fp32(total + size)

@@ -365,7 +365,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
 
 def _is_recreated(source: Instruction) -> bool:
     opcode = source.opcode
-    if source.shape.is_tuple and opcode != "scatter":
+    if source.is_tuple and opcode != "scatter":
         return False  # variadic; or a copy or choice of tuples, which no front end writes
     if opcode == "bitcast-convert":
         return source.rank == source.operand.rank

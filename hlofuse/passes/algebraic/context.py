@@ -245,7 +245,7 @@ def equivalent(a: Computation, b: Computation) -> bool:
 
 def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     """The greatest (least) element and its index, as JAX writes it (`MatchArgMax`, `MatchArgMin`)."""
-    if reduce.opcode != "reduce" or len(reduce.operands) != 4 or not reduce.shape.is_tuple:
+    if reduce.opcode != "reduce" or len(reduce.operands) != 4 or not reduce.is_tuple:
         return False
     if reduce.operands[1].opcode != "iota" or not is_scalar_zero(reduce.operands[3]):
         return False

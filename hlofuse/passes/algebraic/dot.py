@@ -175,14 +175,14 @@ def _convolution_to_dot(c: Context, conv: Instruction) -> bool:
     """`SimplifyConvToDot`: a filter of one element at each place, in the order of a matrix product."""
     source, kernel = conv.operands
     labels = labels_of(conv)
-    minor = source.shape.minor_to_major
+    minor = source.minor_to_major
     channels = labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension
     depth, width = sizes = [kernel.sizes[d] for d in channels]
     if not c.options.layout_sensitive or depth * width != kernel.element_count or _has_groups(conv):
         return False
-    outer, inner = map(kernel.shape.minor_to_major.index, channels)
+    outer, inner = map(kernel.minor_to_major.index, channels)
     last = labels.input_feature_dimension, labels.output_feature_dimension
-    if minor != conv.shape.minor_to_major or last != minor[:1] * 2 or outer < inner:
+    if minor != conv.minor_to_major or last != minor[:1] * 2 or outer < inner:
         return False
     if any(w.stride * w.base_dilation != 1 or w.padding_low or w.padding_high for w in window_of(conv)):
         return False

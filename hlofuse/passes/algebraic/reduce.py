@@ -37,7 +37,7 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
         values = [make.reshape(reduce, s, v) for s, v in arrays]
     if values:
         return c.become(reduce, make.result_of, values)
-    if c.options.layout_sensitive or reduce.shape.is_tuple:
+    if c.options.layout_sensitive or reduce.is_tuple:
         return False
     rewrites = (
         _of_negate,
@@ -91,7 +91,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
 
 def _of_reduce(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "reduce" or arg.shape.is_tuple:
+    if arg.opcode != "reduce" or arg.is_tuple:
         return False
     if not _identical(init, arg.operands[1]):
         return False
@@ -199,7 +199,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> bool:
-    if x.shape.is_tuple or len(x.operands) != 2:
+    if x.is_tuple or len(x.operands) != 2:
         return False
     operand, init = x.operands
     window: Window = x.attributes["window"]

@@ -88,7 +88,7 @@ class AlgebraicSimplifier(ReleasePass):
         context = Context(computation, self.options, self.release)
 
         def handle(x: Instruction) -> None:
-            if x.is_array or x.shape.is_tuple:
+            if x.is_array or x.is_tuple:
                 HANDLERS[x.opcode](context, x)
 
         visit(computation, attempt(handle, recorder), _HANDLED)

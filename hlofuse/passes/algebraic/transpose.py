@@ -35,8 +35,8 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
     if not is_sorted(dimensions):
         return False
     if c.options.layout_sensitive:
-        remaining = [d for d in transpose.shape.minor_to_major if d in dimensions]
-        if _rank(small.shape.minor_to_major) != _rank(remaining):
+        remaining = [d for d in transpose.minor_to_major if d in dimensions]
+        if _rank(small.minor_to_major) != _rank(remaining):
             return False
     return c.broadcast(transpose, small, dimensions)
 
@@ -392,7 +392,7 @@ def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
         if not user.users and not user.is_root:
             continue
         permutes = user.opcode in ("reshape", "reverse", "transpose")
-        permutes |= user.opcode == "sort" and not user.shape.is_tuple
+        permutes |= user.opcode == "sort" and not user.is_tuple
         picks = user.opcode in ("slice", "dynamic-slice") and user.operand is broadcast
         if permutes or (picks and user.operands.count(broadcast) == 1):
             c.changed = True

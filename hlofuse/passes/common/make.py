@@ -88,7 +88,7 @@ def derived(
 
 def _copy_sharding(new: Instruction, source: Instruction) -> None:
     """Sharding and frontend attributes (`SetupDerivedInstruction`)."""
-    copies_sharding = source.shape.is_tuple == new.shape.is_tuple and new.opcode not in (
+    copies_sharding = source.is_tuple == new.is_tuple and new.opcode not in (
         "reshape",
         "transpose",
     )
@@ -150,8 +150,8 @@ def reshape_bitcasts(module: Module) -> None:
     around them where a bitcast's arrays do not lie row-major."""
     for x in [x for x in module.instructions() if x.opcode in ("bitcast", "copy")]:
         new = x.operand
-        order = new.shape.minor_to_major[::-1]
-        back = x.shape.minor_to_major[::-1]
+        order = new.minor_to_major[::-1]
+        back = x.minor_to_major[::-1]
         if x.opcode == "copy" or (is_sorted(order) and is_sorted(back)):
             new = reshape(x, x.shape, new)
         else:
@@ -302,7 +302,7 @@ def tuple_of(at: Instruction, elements: Sequence[Instruction]) -> Instruction:
 
 def result_of(x: Instruction, values: Sequence[Instruction]) -> Instruction:
     """The values in the form of what `x` gives: a tuple, or the only one."""
-    return tuple_of(x, values) if x.shape.is_tuple else values[0]
+    return tuple_of(x, values) if x.is_tuple else values[0]
 
 
 def get_tuple_element(at: Instruction, source: Instruction, index: int) -> Instruction:

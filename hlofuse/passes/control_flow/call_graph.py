@@ -130,7 +130,7 @@ class HloComputationDeduplicator(Pass):
             excluded = _COLLECTIVES if self.mark_fusions else {*_COLLECTIVES, "fusion"}
             if any(caller.opcode in excluded for caller in computation.callers):
                 continue
-            constants = sum(i.shape.byte_size for i in computation if i.opcode == "constant")
+            constants = sum(i.byte_size for i in computation if i.opcode == "constant")
             if constants > _MOST_CONSTANT_BYTES:
                 continue
             shapes = tuple(p.shape.key for p in computation.parameters)

@@ -95,7 +95,7 @@ def _remove_unused_operands(branch: Computation, conditionals: Sequence[Instruct
 
 
 def _gives_elements(x: Instruction) -> bool:
-    is_tuple = x.shape.is_tuple and not x.is_root
+    is_tuple = x.is_tuple and not x.is_root
     return is_tuple and all(user.opcode == "get-tuple-element" for user in x.users)
 
 
@@ -179,17 +179,17 @@ class ConditionalCanonicalizer(RewritePass):
         called = []
         changed = False
         for name, branch in x.called:
-            has_tuples = branch.parameters[0].shape.is_tuple and branch.root.shape.is_tuple
+            has_tuples = branch.parameters[0].is_tuple and branch.root.is_tuple
             if not has_tuples and any(c.opcode != "conditional" for c in branch.callers):
                 branch = clone_computation(branch)
             changed |= _give_tuples(branch)
             called.append((name, branch))
         set_called(x, called)
         for number, operand in enumerate(x.operands):
-            if number and not operand.shape.is_tuple:
+            if number and not operand.is_tuple:
                 x.replace_operand(number, make.tuple_of(x, [operand]))
                 changed = True
-        if not x.shape.is_tuple:
+        if not x.is_tuple:
             new = make.copy_of(x, x.operands, Shape.tuple_of([x.shape]))
             replace_instruction(x, make.get_tuple_element(x, new, 0))
             changed = True
@@ -198,11 +198,11 @@ class ConditionalCanonicalizer(RewritePass):
 
 def _give_tuples(branch: Computation) -> bool:
     changed = False
-    if not branch.parameters[0].shape.is_tuple:
+    if not branch.parameters[0].is_tuple:
         shape = Shape.tuple_of([branch.parameters[0].shape])
         replace_parameter(branch, shape, lambda new: make.get_tuple_element(new, new, 0))
         changed = True
-    if not branch.root.shape.is_tuple:
+    if not branch.root.is_tuple:
         branch.root = make.tuple_of(branch.root, [branch.root])
         changed = True
     return changed

@@ -145,7 +145,7 @@ class Partition:
             factors |= {f: axes for f, axes in zip(places, sharding, strict=True) if axes}
         summed = [axes for f, axes in factors.items() if f not in rule.result]
         axes = [axis for f in factors for axis in factors[f]]
-        if len(set(axes)) < len(axes) or (summed and x.shape.is_tuple):
+        if len(set(axes)) < len(axes) or (summed and x.is_tuple):
             return None
         if any(":" in "".join(part) for part in summed) or (summed and x.opcode not in _ADDED_UP):
             return None
@@ -230,7 +230,7 @@ class Partition:
                 inline(x)
         for x in entry.post_order():
             if custom_call_target(x) in CROSSINGS:
-                elements = [u for u in x.users if u.opcode == "get-tuple-element"] if x.shape.is_tuple else []
+                elements = [u for u in x.users if u.opcode == "get-tuple-element"] if x.is_tuple else []
                 for element in elements:
                     element.replace_all_uses_with(x.operands[element.tuple_index])
                     entry.remove_instruction(element)

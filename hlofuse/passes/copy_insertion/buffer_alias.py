@@ -222,7 +222,7 @@ class _Fusion:
         """True if `user` reads `x` element by element as the result is written."""
         root, number = self._root, user.operands.index(x)
         if user is root and user.opcode == "scatter" and user.operands.count(x) == 1:
-            results = len(user.shape.tuple_shapes) if user.shape.is_tuple else 1
+            results = len(user.shape.tuple_shapes) if user.is_tuple else 1
             if number < results:
                 return True
         if user is root and user.opcode == "sort" and user.operands.count(x) == 1:

@@ -184,7 +184,7 @@ def deep_copy(
     if x.is_array and (indices is None or index in indices):
         added[index] = make.added(x, "copy", x.shape, [x])
         return added[index]
-    if not x.shape.is_tuple:
+    if not x.is_tuple:
         return x
     elements = []
     for k in range(len(x.shape.tuple_shapes)):
@@ -449,7 +449,7 @@ def _scatters_both(source: ValueNode, following: ValueNode) -> bool:
     """True if a scatter of several arrays writes into the copy and reads what is copied."""
     x = following.value.instruction
     scatter = end_of(x)
-    if scatter.opcode != "scatter" or not scatter.shape.is_tuple:
+    if scatter.opcode != "scatter" or not scatter.is_tuple:
         return False
     return any(use.instruction is x for use in source.uses)
 

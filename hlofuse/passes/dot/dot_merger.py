@@ -258,7 +258,7 @@ class DotMerger(Pass):
             return self._pair(usages, order)
         dims, first = usages[0].shared_dimensions, usages[0]
         batch, free, contracting = (dims.total(category) for category in (BATCH, FREE, CONTRACTING))
-        shared_bytes = first.shared.shape.byte_size
+        shared_bytes = first.shared.byte_size
         bytes_each = batch * (contracting * _size_of(first.other) + free * _size_of(first.dot))
         cost_each = 2.0 * batch * free * contracting / _FLOPS_PER_BYTE + bytes_each
         for k, seed in enumerate(usages):
@@ -287,12 +287,12 @@ class DotMerger(Pass):
 
 
 def _is_laid_out_as(a: Usage, b: Usage) -> bool:
-    others = a.side != b.side or a.other.shape.minor_to_major == b.other.shape.minor_to_major
-    return others and a.dot.shape.minor_to_major == b.dot.shape.minor_to_major
+    others = a.side != b.side or a.other.minor_to_major == b.other.minor_to_major
+    return others and a.dot.minor_to_major == b.dot.minor_to_major
 
 
 def _bytes(dot: Instruction) -> int:
-    return dot.shape.byte_size + sum(operand.shape.byte_size for operand in dot.operands)
+    return dot.byte_size + sum(operand.byte_size for operand in dot.operands)
 
 
 def _size_of(instruction: Instruction) -> int:

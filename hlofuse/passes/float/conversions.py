@@ -391,7 +391,7 @@ def _retype(shape: Shape, low: str, high: str) -> Shape:
 
 
 def _converted(x: Instruction, shape: Shape) -> Instruction:
-    if not x.shape.is_tuple:
+    if not x.is_tuple:
         return make.convert(x, x, shape.element_type)
     elements = make.elements(x, range(len(x.shape.tuple_shapes)))
     pairs = zip(elements, shape.tuple_shapes, strict=True)

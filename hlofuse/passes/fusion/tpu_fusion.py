@@ -50,7 +50,7 @@ def _ends(computation: Computation) -> set[Instruction]:
                 break
             grown.append(x)
             is_result = x.is_root or any(u.opcode == "tuple" for u in x.users)
-            is_wider = x.shape.byte_size > kernel[-1].shape.byte_size
+            is_wider = x.byte_size > kernel[-1].byte_size
             leaves_one = all({*grown}.issuperset(k.users) and not k.is_root for k in grown[:-1])
             if leaves_one and (is_result or not is_wider):
                 kernel = grown[:]
@@ -78,7 +78,7 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> None:
     rows = greatest.operand
     others = [u for u in rows.users if u is not greatest]
     spread = [u for u in greatest.users if u.opcode == "broadcast"]
-    is_inner = {*greatest.dimensions} <= {*rows.shape.minor_to_major[:2]}
+    is_inner = {*greatest.dimensions} <= {*rows.minor_to_major[:2]}
     if rows.rank < 3 or not is_inner or len(others) != 1 or not spread:
         return
     end = others[0]

@@ -33,14 +33,14 @@ class MoveCopyToUsers(VisitPass):
         opcode = user.opcode
         is_binary, joins = opcode in ELEMENTWISE_BINARY, opcode == "concatenate"
         count = len(user.operands) if is_binary or joins else 1
-        if any(o.opcode != "copy" for o in user.operands[:count]) or user.shape.is_tuple:
+        if any(o.opcode != "copy" for o in user.operands[:count]) or user.is_tuple:
             return False
         if opcode == "convert" and len(user.users) == 1 and user.users[0].opcode == "convolution":
             return False
         sources = [o.operands[0] for o in user.operands[:count]]
         if is_binary and len({s.shape.key for s in sources}) > 1:
             return False
-        if joins and len({s.shape.minor_to_major for s in sources}) > 1:
+        if joins and len({s.minor_to_major for s in sources}) > 1:
             return False
         operands = [*sources, *user.operands[count:]]
         if opcode == "reduce":
@@ -224,7 +224,7 @@ def _is_plain_copy(copy: Instruction) -> bool:
     return (
         copy.opcode == "copy"
         and copy.shape.key == copy.operand.shape.key
-        and not copy.shape.is_tuple
+        and not copy.is_tuple
         and not copy.control_predecessors
         and not copy.control_successors
     )

@@ -72,7 +72,7 @@ def replaced_through_bitcasts(reduce: Instruction, new: Instruction) -> bool:
     """`new` takes the place of `reduce`, each result made a bitcast to the old shape where shapes differ."""
     if new.shape.key == reduce.shape.key:
         return replaced(reduce, new)
-    if not new.shape.is_tuple:
+    if not new.is_tuple:
         return replaced(reduce, add(reduce, "bitcast", reduce.shape, [new]))
     shapes = reduce.shape.tuple_shapes
     parts = [bitcast(make.bare_element(reduce, new, k), was) for k, was in enumerate(shapes)]
@@ -155,7 +155,7 @@ class ReductionLayoutNormalizer(VisitPass):
     def handle(self, reduce: Instruction) -> bool:
         inputs, results = inputs_of(reduce), reduce.shape.results
         first = inputs[0].shape
-        if any(i.shape.minor_to_major != first.minor_to_major for i in inputs):
+        if any(i.minor_to_major != first.minor_to_major for i in inputs):
             return False
         if len(inputs) == 1 and first.is_row_major:
             return False
@@ -271,7 +271,7 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
 
 
 def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
-    if not first.shape.is_tuple:
+    if not first.is_tuple:
         return [first]
     return [make.bare_element(reduce, first, k) for k in range(len(first.shape.tuple_shapes))]
 
@@ -300,9 +300,9 @@ def _default_shapes(reduce: Instruction, inputs: list[Instruction]) -> tuple[Sha
 def _equalize(reduce: Instruction) -> bool:
     """All inputs lie as the first one does (`VariadicReductionLayoutEqualizer`)."""
     inputs = inputs_of(reduce)
-    order = inputs[0].shape.minor_to_major
+    order = inputs[0].minor_to_major
     new = [
-        i if i.shape.minor_to_major == order else make.copied(i, with_layout(i.element_type, i.sizes, order))
+        i if i.minor_to_major == order else make.copied(i, with_layout(i.element_type, i.sizes, order))
         for i in inputs
     ]
     if new == inputs:
@@ -317,7 +317,7 @@ def _decompose(reduce: Instruction) -> bool:
     if [s.key for s in wanted] == [s.key for s in expected]:
         return False
     new = reduce_like(reduce, Shape.maybe_tuple_of(expected), inputs, reduce.dimensions)
-    if reduce.shape.is_tuple:
+    if reduce.is_tuple:
         parts = [make.copied(make.get_tuple_element(reduce, new, k), shape) for k, shape in enumerate(wanted)]
         return replaced(reduce, make.tuple_of(reduce, parts))
     (shape,) = wanted

@@ -327,7 +327,7 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
     if source.opcode == "bitcast":
         if not source.rank:
             return False
-        minor = source.sizes[source.shape.minor_to_major[0]]
+        minor = source.sizes[source.minor_to_major[0]]
         return minor.bit_count() == 1 and source.operand.opcode == "parameter"
     return source.opcode == "parameter"
 

@@ -230,7 +230,7 @@ def matching_order(
 ) -> Order | None:
     """The layout of the result that goes well with an operand's, or that of the operand with the result's."""
     operand, opcode = x.operands[number].shape, x.opcode
-    if of_result and opcode == "reduce" and x.shape.is_tuple:
+    if of_result and opcode == "reduce" and x.is_tuple:
         return without(relaid(operand, order), x.dimensions).minor_to_major
     if operand.rank and operand.rank == x.rank and not can_change_layout(x):
         return order
@@ -425,7 +425,7 @@ class LayoutAssignment(Requests):
                 continue
             buffer = defined[index]
             creator = buffer.instruction
-            if creator.opcode != "reduce" or not creator.shape.is_tuple:
+            if creator.opcode != "reduce" or not creator.is_tuple:
                 self.set_buffer_layout(buffer, inner.minor_to_major, mandatory=False, priority=priority)
 
     def _to_operands(self, constraint: BufferConstraint) -> None:
@@ -457,7 +457,7 @@ class LayoutAssignment(Requests):
 
     def _operand_order(self, order: Order, instruction: Instruction, number: int) -> Order | None:
         """`ChooseOperandLayoutFromOutputLayout`."""
-        if instruction.opcode == "reduce" and not instruction.shape.is_tuple:
+        if instruction.opcode == "reduce" and not instruction.is_tuple:
             return row_reduction_order(order, instruction) if self.makes_rows(instruction) else None
         return matching_order(order, instruction, number, self.aligned_order, of_result=False)
 

@@ -81,10 +81,10 @@ def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> I
     """`inputs` are row-major (`LayoutNormalizationVisitor::HandleScatter`). Windows may come out unsorted."""
     count = len(inputs) // 2
     operand, indices, update = scatter.operands[0], scatter.operands[count], scatter.operands[count + 1]
-    to_memory = operand.shape.minor_to_major[::-1]
+    to_memory = operand.minor_to_major[::-1]
     in_operand = inverse(to_memory)
-    in_indices = inverse(indices.shape.minor_to_major[::-1])
-    in_update = inverse(update.shape.minor_to_major[::-1])
+    in_indices = inverse(indices.minor_to_major[::-1])
+    in_update = inverse(update.minor_to_major[::-1])
     a = scatter.attributes
     window = iter(in_update[d] for d in a.get("update_window_dims", ()))
     inserted = set(a.get("inserted_window_dims", ()))
@@ -203,7 +203,7 @@ class _Visitor:
         return True
 
     def _constant(self, hlo: Instruction) -> bool:
-        if hlo.shape.is_tuple or 0 in hlo.sizes:
+        if hlo.is_tuple or 0 in hlo.sizes:
             return False
         if hlo.rank > 1:
             return self._done(hlo, _reorder(hlo))
@@ -215,13 +215,13 @@ class _Visitor:
     def _elementwise(self, hlo: Instruction) -> bool:
         if hlo.opcode == "bitcast-convert" and hlo.rank != hlo.operand.rank:
             return self._default(hlo)
-        if any(o.shape.minor_to_major != hlo.shape.minor_to_major for o in hlo.operands):
+        if any(o.minor_to_major != hlo.minor_to_major for o in hlo.operands):
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         inputs = _normal_inputs(hlo)
         return self._added(hlo, inputs, **hlo.attributes.given("direction", "exponent_bits", "mantissa_bits"))
 
     def _ternary(self, hlo: Instruction) -> bool:
-        if hlo.operands[1].shape.minor_to_major != hlo.shape.minor_to_major:
+        if hlo.operands[1].minor_to_major != hlo.minor_to_major:
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         inputs = _normal_inputs(hlo)
         return self._derived(hlo, inputs)
@@ -248,7 +248,7 @@ class _Visitor:
         return self._derived(hlo, inputs, dimensions=[at])
 
     def _reduce_window(self, hlo: Instruction) -> bool:
-        if hlo.shape.is_tuple:
+        if hlo.is_tuple:
             return False
         operand, start = hlo.operands
         new = add(

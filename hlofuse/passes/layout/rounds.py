@@ -300,7 +300,7 @@ def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) 
 
 def copied(instruction: Instruction, shape: Shape) -> Instruction:
     """A copy in another layout; of a tuple, of the elements that differ (`CreateCopyWithNewLayout`)."""
-    if not instruction.shape.is_tuple:
+    if not instruction.is_tuple:
         return _copy_attributes(instruction, derived(instruction, "copy", shape, [instruction]))
     parts = []
     for k, (has, wanted) in enumerate(zip(instruction.shape.tuple_shapes, shape.tuple_shapes, strict=True)):

@@ -95,7 +95,7 @@ def _repeats(loop: Instruction) -> bool:
     body, trips = body_of(loop), trip_count(loop)
     is_single = trips is not None and trips <= 1
     return (
-        loop.shape.is_tuple
+        loop.is_tuple
         and body.root.opcode == "tuple"
         and not is_single
         and "_xla_disable_loop_instr_hoisting" not in loop.frontend_attributes
@@ -172,7 +172,7 @@ def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dic
     prefix = make.tuple_of(parameter, elements(parameter, range(old_size)))
     call = make.add(prefix, "call", narrow.root.shape, [prefix], called=narrow)
     wide.root = call
-    if call.shape.is_tuple:
+    if call.is_tuple:
         through = elements(parameter, range(old_size, len(shapes)))
         wide.root = make.tuple_of(call, [*elements(call, range(old_size)), *through])
     return wide, inline(call)

@@ -69,7 +69,7 @@ def drop_unused(computation: Computation) -> None:
 def remove_dead(loop: Instruction) -> bool:
     """`TryRemoveDeadWhileParams`."""
     body = body_of(loop)
-    if loop.has_control_dependencies or not loop.shape.is_tuple or body.root.opcode != "tuple":
+    if loop.has_control_dependencies or not loop.is_tuple or body.root.opcode != "tuple":
         return False
     size = len(loop.shape.tuple_shapes)
     if not size or not only_elements_are_read(loop):

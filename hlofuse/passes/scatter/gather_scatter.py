@@ -297,7 +297,7 @@ def _is_chosen(scatter: Instruction, least_bits: int) -> bool:
     if numbers_of(scatter, "input_batching_dims"):
         return False
     if least_bits:
-        return scatter.shape.is_tuple or scatter.shape.bit_width >= least_bits
+        return scatter.is_tuple or scatter.shape.bit_width >= least_bits
     return math.prod(_outer(scatter)) == 1 and scatter.operand.rank > 0
 
 
@@ -373,7 +373,7 @@ def _body(
 
 def _result_of(function: Computation, k: int) -> Computation:
     """The function that computes result `k` alone (`CallAndGetOutput`)."""
-    if not function.root.shape.is_tuple:
+    if not function.root.is_tuple:
         return function
     single = clone_computation(function, f"dup.{k}")
     single.root = make.get_tuple_element(single.root, single.root, k)

@@ -331,7 +331,7 @@ class SortSimplifier(Pass):
 
 
 def _without_unread(sort: Instruction) -> bool:
-    if not sort.shape.is_tuple or sort.is_root:
+    if not sort.is_tuple or sort.is_root:
         return False
     if any(user.opcode != "get-tuple-element" for user in sort.users):
         return False

@@ -601,7 +601,7 @@ def row_at(
 
 def _compute_before(loop: Instruction) -> bool:
     """Arrays that no iteration changes are computed before the loop, as XLA does on a CPU alone."""
-    return any(x.shape.is_tuple or x.rank for x in hoist_invariants(loop, OnlySkipped()))
+    return any(x.is_tuple or x.rank for x in hoist_invariants(loop, OnlySkipped()))
 
 
 def sum_in_carry(loop: Instruction) -> bool:

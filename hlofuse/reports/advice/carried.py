@@ -243,7 +243,7 @@ def wait_for_reads(loop: Instruction) -> bool:
             continue
         for value, update in zip(chain[1:], chain, strict=False):
             reads = [u for u in value.users if u is not update]
-            if reads and all(2 * u.shape.byte_size <= value.shape.byte_size for u in reads):
+            if reads and all(2 * u.byte_size <= value.byte_size for u in reads):
                 _wait(value, [value, *reads], [[update], *(list(u.users) for u in reads)])
                 found = True
         for value in chain[:-1]:

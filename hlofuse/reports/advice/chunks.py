@@ -21,14 +21,14 @@ _LARGE = "add convert dot exponential gather multiply reduce reshape scatter sel
 
 def compute_in_parts(x: Instruction) -> bool:
     """The largest array, at least twice any argument or result, is computed in parts, with all as large."""
-    entry, size = x.computation, x.shape.byte_size
+    entry, size = x.computation, x.byte_size
     if entry is None or not entry.is_entry or size < 2 * _LEAST:
         return False
     given = [s.byte_size for i in (*entry.parameters, entry.root) for _, s in i.shape.leaves()]
     limit = max(_LEAST, *given)
-    if size < 2 * limit or any(i.shape.byte_size > size for i in entry if i.is_array):
+    if size < 2 * limit or any(i.byte_size > size for i in entry if i.is_array):
         return False
-    if (root := entry.root).opcode in ("topk", *_SEVERAL) and root.shape.is_tuple:
+    if (root := entry.root).opcode in ("topk", *_SEVERAL) and root.is_tuple:
         entry.root = make.tuple_of(root, make.elements(root, range(len(root.shape.tuple_shapes))))
     sizes, needed = x.sizes, -(-_SMALLER * size // limit)
     for d in sorted(range(x.rank), key=lambda d: -min(sizes[d], needed)):
@@ -67,7 +67,7 @@ def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None
     and what lies between. None where one of them is needed as a whole."""
     along = {x: d}
     arrays = (i for i in computation_of(x) if i.is_array and i.opcode != "parameter")
-    large = {i for i in arrays if i.shape.byte_size > limit}
+    large = {i for i in arrays if i.byte_size > limit}
     ends = [i for i in large if i.opcode not in _SPREAD]
     below = set(reach(ends, lambda i: i.users))
     above = set(reach(ends, lambda i: i.operands))

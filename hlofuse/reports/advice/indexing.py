@@ -84,7 +84,7 @@ def _has_odd_parts(x: Instruction) -> bool:
     if any(without_bitcasts(values[len(values) // 2]) is x for values in indexing):
         return False
     sizes = [o.sizes[dimension] for o in x.operands]
-    minor = dimension == x.shape.minor_to_major[0] and x.element_type != "pred"
+    minor = dimension == x.minor_to_major[0] and x.element_type != "pred"
     return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.sizes) >= 1 << 16
 
 

@@ -249,7 +249,7 @@ def _loops(
 
 def _swaps(trips: int, body: Computation, changed: list[Instruction]) -> bool:
     moved = (i for i in changed if i.operands and i.operand is body.parameters[0])
-    return trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
+    return trips % 2 == 0 and any(i.byte_size > 1024 for i in moved)
 
 
 def _is_search(_trips: int, body: Computation, changed: list[Instruction]) -> bool:
@@ -262,7 +262,7 @@ def _is_search(_trips: int, body: Computation, changed: list[Instruction]) -> bo
 def _is_small_choice(x: Instruction) -> bool:
     inside = [i for branch in x.called_computations for i in branch if i.opcode not in ("parameter", "tuple")]
     cheap = {*ELEMENTWISE_OPCODES, "get-tuple-element", "constant", "broadcast", "bitcast"}
-    return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.shape.byte_size < SMALL_BYTES
+    return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.byte_size < SMALL_BYTES
 
 
 def choose_result(x: Instruction) -> bool:
@@ -270,7 +270,7 @@ def choose_result(x: Instruction) -> bool:
     results = []
     for branch, given in zip(x.called_computations, x.operands[1:], strict=True):
         call = make.add(x, "call", x.shape, [given], called=[("to_apply", branch)])
-        parts = make.elements(call, range(len(x.shape.tuple_shapes))) if x.shape.is_tuple else [call]
+        parts = make.elements(call, range(len(x.shape.tuple_shapes))) if x.is_tuple else [call]
         results.append(make.tuple_of(x, parts))
         inline(call)
     number, chosen = x.operand, list(results[-1].operands)

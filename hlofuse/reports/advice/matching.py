@@ -62,7 +62,7 @@ def where(*form: Any, only: str = "") -> Callable[..., Find]:
 
 def is_column_reduction(x: Instruction) -> bool:
     """True if neighbours in memory are reduced into different results."""
-    minor = x.operand.shape.minor_to_major
+    minor = x.operand.minor_to_major
     return x.opcode == "reduce" and bool(minor) and minor[0] not in x.dimensions
 
 

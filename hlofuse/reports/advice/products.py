@@ -890,7 +890,7 @@ def _repeat_row(x: Instruction) -> bool:
     for (row, labels), other in both_orders(factors):
         is_row = all(d < 0 or d in other[1] or sizes[d] == 1 for d in labels)
         is_matrix = any(d not in labels and sizes[d] > 1 for d in other[1])
-        if is_row and is_matrix and other[0].shape.byte_size >= MIN_BYTES:
+        if is_row and is_matrix and other[0].byte_size >= MIN_BYTES:
             shape = array(row.element_type, [_ROWS, *row.sizes])
             equal = make.broadcast(x, shape, row, range(1, shape.rank)), [rows, *labels]
             whole = over(x, contracted(x, equal, other, order), order, sizes)

@@ -34,9 +34,7 @@ def _results(module: Module) -> list[tuple[Index, Instruction]]:
     config = alias_config(module)
     results = [((k,), o) for k, o in enumerate(root.operands)] if root.opcode == "tuple" else [((), root)]
     return [
-        (k, without_bitcasts(o))
-        for k, o in results
-        if k not in config.aliases and o.shape.byte_size >= MIN_BYTES
+        (k, without_bitcasts(o)) for k, o in results if k not in config.aliases and o.byte_size >= MIN_BYTES
     ]
 
 
@@ -53,7 +51,7 @@ def _not_donated(s: Situation) -> Iterator[Finding]:
     for _, x in _results(s.module):
         if x.opcode in _UPDATES:
             update = x.operands[2 if x.opcode == "scatter" else 1]
-            is_part = update.shape.byte_size * 2 < x.shape.byte_size
+            is_part = update.byte_size * 2 < x.byte_size
             if is_part and _argument(s.module, x) is not None:
                 yield Finding(x.name)
 
@@ -76,7 +74,7 @@ def write_row(x: Instruction) -> bool:
         along, position = masked_place(mask) or (-1, mask)
         value = spread_factor(new)
         is_carried = without_bitcasts(old).opcode in ("parameter", "get-tuple-element")
-        if along < 0 or along in value[1] or not is_carried or x.shape.byte_size < MIN_BYTES:
+        if along < 0 or along in value[1] or not is_carried or x.byte_size < MIN_BYTES:
             continue
         sizes = dict(enumerate(x.sizes)) | {along: 1}
         starts = starts_at(x, len(sizes), position, along)
@@ -124,7 +122,7 @@ def _scatter_once(x: Instruction) -> bool:
 
 def add_to_rows(x: Instruction) -> bool:
     """Have sums over indices that are scaled and added to an array be added to its rows by the scatter."""
-    is_part = len(x.operands) == 3 and 2 * x.operands[2].shape.byte_size < x.shape.byte_size
+    is_part = len(x.operands) == 3 and 2 * x.operands[2].byte_size < x.byte_size
     if not is_part or not combines_by(x, "add") or not is_constant(x.operand, 0):
         return False
     last = x
@@ -215,7 +213,7 @@ def _map_first(x: Instruction) -> bool:
 
 def _is_sliced_later(x: Instruction) -> bool:
     user = only_reader(x)
-    return user is not None and user.opcode == "slice" and 4 * user.shape.byte_size <= x.shape.byte_size
+    return user is not None and user.opcode == "slice" and 4 * user.byte_size <= x.byte_size
 
 
 def _reader(x: Instruction) -> Instruction | None:

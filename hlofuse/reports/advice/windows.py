@@ -433,7 +433,7 @@ def _reduced(
 def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
     """The slices of sorted values and of their places, each with what it reads; none where others read it."""
     parts = [(x, u) for u in x.users]
-    if x.shape.is_tuple:
+    if x.is_tuple:
         parts = [(e, u) for e in x.users for u in e.users] if _has_places(x) else []
     return parts if all(u.opcode == "slice" for _, u in parts) else []
 

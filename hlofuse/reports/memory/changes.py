@@ -197,7 +197,7 @@ def _sharded(
         if (count := _copies(p, partitions)) > 1
     )
     for (count, is_state), arrays in found.items():
-        size = sum(p.shape.byte_size for p in arrays)
+        size = sum(p.byte_size for p in arrays)
         names = listing(list(dict.fromkeys(map(argument_name, arrays))), 3)
         text = f"Shard {names}: {count} devices each have the same copy, and would need"
         text += f" {bytes_text(size - size // count)} less for arguments"
@@ -266,7 +266,7 @@ def _changes_of(
     if "/rematted_computation/" in name:
         yield _LAYERS
     for r in readers:
-        if "scatter" in opcodes_in(r) and array.bytes >= 2 * r.shape.byte_size:
+        if "scatter" in opcodes_in(r) and array.bytes >= 2 * r.byte_size:
             yield (
                 "Scatter in parts: a scan over chunks of the indices, its body under jax.checkpoint where it"
                 " is differentiated"
@@ -436,8 +436,8 @@ def _named(x: Instruction) -> Instruction:
 
 
 def _largest(found: Iterator[Instruction], least: float) -> list[Instruction]:
-    large = (x for x in found if x.is_array and x.shape.byte_size >= least)
-    return sorted(large, key=lambda x: -x.shape.byte_size)[:_TRIES]
+    large = (x for x in found if x.is_array and x.byte_size >= least)
+    return sorted(large, key=lambda x: -x.byte_size)[:_TRIES]
 
 
 def _reordered(module: Module) -> Iterator[Instruction]:

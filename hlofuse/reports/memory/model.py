@@ -111,7 +111,7 @@ def _by_argument(module: Module, least: float) -> dict[str, int]:
     its elements where each is smaller."""
     alone, sizes = Counter[str](), Counter[str]()
     for p in module.entry.parameters:
-        alone[argument_name(p).partition("['")[0]] += p.shape.byte_size
+        alone[argument_name(p).partition("['")[0]] += p.byte_size
     for name, size in alone.items():
         sizes[name if size >= least else re.sub(r"(\[\d+\])+$", "", name)] += size
     return {name: size for name, size in sizes.most_common() if size >= least}

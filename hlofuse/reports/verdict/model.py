@@ -96,7 +96,7 @@ def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tile
         for value, size in moves.items():
             share = padding_share(value.shape)
             padding[value] += round(size * row.runs * share / (1 + share))
-        if x.opcode == "copy" and x.shape.minor_to_major != x.operand.shape.minor_to_major:
+        if x.opcode == "copy" and x.minor_to_major != x.operand.minor_to_major:
             shapes = x.operand.shape, x.shape
             layouts = [f"{{{','.join(map(str, s.minor_to_major))}}}" for s in shapes]
             reader, copied = _reader(x), _named(place_of(x))

@@ -464,9 +464,9 @@ def _apart(name: str, facts: Facts) -> tuple[tuple[Place, Rule], ...]:
     """The kernels next to this one, most bytes between them first, each with the last rule against it."""
     own = facts.launched_after[name]
     last = facts.last_rule_between
-    between = {i.name: own.shape.byte_size for i in readers(own)}
+    between = {i.name: own.byte_size for i in readers(own)}
     for operand in map(through_views, own.operands):
-        between.setdefault(operand.name, operand.shape.byte_size)
+        between.setdefault(operand.name, operand.byte_size)
     rules = {n: last.get(frozenset((name, n))) for n in between if n in facts.launched_after}
     refused = [n for n in sorted(between, key=between.__getitem__, reverse=True) if rules.get(n)]
     return tuple((facts.place(n), facts.rule(rules[n])) for n in refused)

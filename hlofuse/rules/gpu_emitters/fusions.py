@@ -110,7 +110,7 @@ def _toward_hero(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruct
 @runner("EM020", "A contiguous slice is a memcpy", runs="memcpy")
 def slice_copy(kernel: GpuKernel) -> Answer:
     slice_ = copied_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
-    return None if slice_ is None else {"slice": slice_.name, "bytes": slice_.shape.byte_size}
+    return None if slice_ is None else {"slice": slice_.name, "bytes": slice_.byte_size}
 
 
 @runner("EM021", "A slice at a loop's counter is a memcpy", runs="memcpy")
@@ -119,7 +119,7 @@ def dynamic_slice_copy(kernel: GpuKernel) -> Answer:
     if slice_ is None:
         return None
     moved = slice_ if slice_.opcode == "dynamic-slice" else slice_.operands[1]
-    return {"moves": f"{slice_.opcode} {slice_.name}", "bytes": moved.shape.byte_size}
+    return {"moves": f"{slice_.opcode} {slice_.name}", "bytes": moved.byte_size}
 
 
 @runner("EM022", "A fusion of copies is one memcpy each", runs="memcpy")
@@ -128,7 +128,7 @@ def copy_fusion(kernel: GpuKernel) -> Answer:
         return None
     if not (copies := plain_copies(kernel.instruction)):
         return None
-    return {"copies": copies, "bytes": sum(r.shape.byte_size for r in outputs_of(kernel.instruction))}
+    return {"copies": copies, "bytes": sum(r.byte_size for r in outputs_of(kernel.instruction))}
 
 
 # Fusions whose backend config names who runs them: made before the fusion passes, or by Triton's check.

@@ -131,7 +131,7 @@ def collective(kernel: GpuKernel) -> Answer:
     instruction = kernel.instruction
     if instruction.opcode not in _COLLECTIVES:
         return None
-    return {"bytes": sum(o.shape.byte_size for o in instruction.operands)}
+    return {"bytes": sum(o.byte_size for o in instruction.operands)}
 
 
 @runner("EM012", "A copy is a memcpy", runs="memcpy")
@@ -140,7 +140,7 @@ def plain_copy(kernel: GpuKernel) -> Answer:
     if instruction.opcode not in _COPIES:
         return None
     source = instruction.operand.shape
-    same_layout = source.minor_to_major == instruction.shape.minor_to_major
+    same_layout = source.minor_to_major == instruction.minor_to_major
     return {"bytes": source.byte_size} if same_layout or instruction.opcode == "copy-start" else None
 
 
@@ -161,7 +161,7 @@ def random_state(kernel: GpuKernel) -> bool:
 
 @runner("EM015", "A transfer between host and device", runs="host transfer")
 def host(kernel: GpuKernel) -> Answer:
-    return {"bytes": kernel.instruction.shape.byte_size} if kernel.instruction.opcode in _HOST else None
+    return {"bytes": kernel.instruction.byte_size} if kernel.instruction.opcode in _HOST else None
 
 
 @runner("EM016", "An instruction that is rewritten after fusion", runs="rewritten later")

@@ -233,7 +233,7 @@ def _with_vector(
     if config["epilogue"] != "DEFAULT" or not fits:
         return False
     if columns:
-        minor = source.shape.minor_to_major[0]
+        minor = source.minor_to_major[0]
         if tuple(broadcast.dimensions) != (minor,) or bias.sizes != (source.sizes[minor],):
             return False
     config["epilogue"] = "BIAS"
@@ -315,7 +315,7 @@ def _materialize(bias: Instruction) -> Instruction:
     constant = inner.operand if inner.opcode == "broadcast" else None
     if constant is None or constant.opcode != "constant" or constant.shape.is_effective_scalar:
         return bias
-    if bias.shape.byte_size > _MOST_BYTES:
+    if bias.byte_size > _MOST_BYTES:
         return bias
     try:
         text = text_of(bias.shape, evaluate(bias)[0])
@@ -483,7 +483,7 @@ def _lacks_workspace(call: Instruction) -> bool:
 def _with_workspace(call: Instruction, size: int) -> bool:
     results = [call.shape] if call.is_array else call.shape.tuple_shapes
     if not is_lt(call):  # as if it copied what it reads
-        size = min(size, sum(o.shape.byte_size for o in call.operands))
+        size = min(size, sum(o.byte_size for o in call.operands))
     shape = Shape.tuple_of([*results, array("s8", [size])])
     given = call.attributes.given("custom_call_target", "metadata", "frontend_attributes", "backend_config")
     new = added(call, "custom-call", shape, call.operands, name=call.name, raw_attributes=given)

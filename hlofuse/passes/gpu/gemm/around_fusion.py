@@ -162,7 +162,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     product = dot_like(dot, array(kind, (*batch, *rows, *columns)), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
-    shape = with_layout(kind, dot.sizes, dot.shape.minor_to_major)
+    shape = with_layout(kind, dot.sizes, dot.minor_to_major)
     summed = reducer(product, f"{product.name}.reduce_sub_computation", "add", kind)
     total = add(dot, "reduce", shape, [product, start], dimensions=[place], called=summed)
     return convert(dot, total, dot.element_type)
@@ -187,7 +187,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
     sizes = list(operand.sizes)
     sizes[k : k + 1] = [count, padded // count]
     order = []
-    for d in operand.shape.minor_to_major:
+    for d in operand.minor_to_major:
         order += ([d + 1] if d >= k else []) + ([d] if d <= k else [])
     shape = with_layout(operand.element_type, sizes, order)
     return added(operand, "reshape", shape, [operand])

@@ -139,9 +139,9 @@ def is_worth_as_output(hlo: Instruction) -> bool:
 
 
 def _input_minus_output(hlo: Instruction) -> int | None:
-    if hlo.shape.is_tuple or any(o.shape.is_tuple for o in hlo.operands):
+    if hlo.is_tuple or any(o.is_tuple for o in hlo.operands):
         return None
-    return sum(o.shape.byte_size for o in hlo.operands) - hlo.shape.byte_size
+    return sum(o.byte_size for o in hlo.operands) - hlo.byte_size
 
 
 def _is_cheap_to_repeat(operand: Instruction) -> bool:
@@ -335,7 +335,7 @@ def _inside(
         for k, p in enumerate(permutation):
             inside[p] = logical[k]
             negative = to_operands and logical[k] and logical[k][0].start < 0
-            if negative and p != target.shape.minor_to_major[-1]:
+            if negative and p != target.minor_to_major[-1]:
                 return None
         return inside
     if opcode == "broadcast":
@@ -370,7 +370,7 @@ def _laid_out(
     result = DimensionOrder()
     number_of = {}
     present = set()
-    for d in target.shape.minor_to_major:
+    for d in target.minor_to_major:
         for f in inside[d]:
             number_of[id(f)] = len(result.fragments)
             result.fragments.append(replace(f))

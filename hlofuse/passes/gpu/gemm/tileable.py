@@ -80,7 +80,7 @@ def _through_transpose(
     transpose: Instruction, result: Shape, outer: Shape, inner: Shape, dims: Sequence[int]
 ) -> Exchange:
     """`CalculateBitcastOfTransposeImpl`; the dimensions are the inverse permutation."""
-    if transpose.shape.minor_to_major != transpose.operand.shape.minor_to_major:
+    if transpose.minor_to_major != transpose.operand.minor_to_major:
         return None
     ranges = [(0, 0)] * inner.rank
     place = inverse(inner.minor_to_major)
