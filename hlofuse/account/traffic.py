@@ -95,8 +95,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
     for operand, parameter in zip(kernel.operands, computation.parameters, strict=True):
         reads[operand] = reads.get(operand, 0) + _bytes_read(parameter, in_place)
     writes = {}
-    root = computation.root
-    for k, output in enumerate(root.outputs):
+    for k, output in enumerate(computation.root.outputs):
         result = without_views(output)
         if result not in results:  # the same as an earlier one
             writes[k] = 0

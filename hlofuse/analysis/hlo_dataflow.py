@@ -51,8 +51,7 @@ def forwards_of(x: Instruction) -> list[Forward]:
     opcode = x.opcode
     operands = x.operands
     if opcode in _WHOLE:
-        source = x.to_apply.root if opcode == "call" else operands[0]
-        return _found(x, (), source, ())
+        return _found(x, (), x.to_apply.root if opcode == "call" else operands[0], ())
     if opcode == "get-tuple-element":
         return _found(x, (), operands[0], (x.tuple_index,))
     if opcode == "tuple":
@@ -221,8 +220,7 @@ class HloDataflow:
             root = dict(caller.called)["body"].root
             return [caller.operand, *([root] if root is not parameter else [])], []
         if caller.opcode == "conditional":
-            branch = [c for _, c in caller.called].index(computation)
-            return [caller.operands[branch + 1]], []
+            return [caller.operands[[c for _, c in caller.called].index(computation) + 1]], []
         given = caller.operands or [o for user in caller.users for o in user.operands[1:]]
         if number < len(given):
             return [], [Forward(0, len(shape_tree(parameter.shape)), given[number], 0)]

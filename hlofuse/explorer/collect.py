@@ -343,8 +343,7 @@ def page_kernels(
     time_of = costs.kernel if costs is not None else time_of
     cpu = facts.account_after.times
     number = {row.instruction: n for n, row in enumerate(rows)}
-    root = module.entry.root
-    results = {through_views(x) for x in root.outputs}
+    results = {through_views(x) for x in module.entry.root.outputs}
     for row in rows:
         i = row.instruction
         place = facts.final_place(i)

@@ -151,8 +151,7 @@ class Halves(Record):
         d = self.dimension
         size = self.sizes[d]
         result = parts[0].concatenated(parts[1:], d + 1)
-        padded = (*self.sizes[:d], size + size % 2, *self.sizes[d + 1 :])
-        result = result.reshape(padded)
+        result = result.reshape((*self.sizes[:d], size + size % 2, *self.sizes[d + 1 :]))
         return result.slice([0] * len(self.sizes), self.sizes) if size % 2 else result
 
 
@@ -251,8 +250,7 @@ class RngBitGeneratorExpander(Pass):
             key = (x.operand.shape.key, x.shape.tuple_shapes[1].key, x.raw("algorithm"))
             if key not in generators:
                 generators[key] = _bit_generator(x)
-            call = make.added(x, "call", x.shape, [x.operand], called=generators[key])
-            substituted(x, call)
+            substituted(x, make.added(x, "call", x.shape, [x.operand], called=generators[key]))
 
         return expand_each(found, expand, recorder, Explained(RANDOM_BITS))
 

@@ -133,8 +133,7 @@ def _kernel(row: Launched, module: Module, names: Mapping[str, str] | None) -> K
 
 
 def _by_count(names: Iterable[str]) -> dict[str, int]:
-    counted = Counter(names)
-    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
+    return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 _ROLES = {

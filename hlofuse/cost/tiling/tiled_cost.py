@@ -75,8 +75,7 @@ class KernelTimes:
         d = self.device
         units: Ticks = np.minimum(blocks, d.core_count) * np.minimum(threads, d.fpus_per_core)
         rate: Ticks = (self._flops_per_core * units).astype(np.int64)
-        quotient = np.true_divide(flops.astype(_F), rate.astype(_F))
-        return nanoseconds(quotient)
+        return nanoseconds(np.true_divide(flops.astype(_F), rate.astype(_F)))
 
     def combine(self, compute: Ticks, memory: Ticks) -> Ticks:
         """Run time from compute and memory time (`CombineComputeAndMemoryAccessTime`)."""

@@ -475,8 +475,7 @@ class Body(Struct, eq=False):
             assert x is not None
             if "control-predecessors=" not in x.attributes.text:
                 continue
-            value = x.raw("control-predecessors")
-            for name in CALLED_NAME.findall(value or ""):
+            for name in CALLED_NAME.findall(x.raw("control-predecessors") or ""):
                 predecessor = self.by_name.get(name)
                 if predecessor is None or predecessor.id >= x.id:
                     raise FastPathMiss

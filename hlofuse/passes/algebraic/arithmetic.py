@@ -100,8 +100,7 @@ def _distribute(c: Context, add: Instruction) -> bool:
         if b is None:
             continue
         if is_integral(add) or is_power_of_two(factor):
-            total = make.binary(lhs, "add", a, b, add.shape)
-            c.binary(add, "multiply", total, factor)
+            c.binary(add, "multiply", make.binary(lhs, "add", a, b, add.shape), factor)
             return True
         return False
     return False
@@ -160,8 +159,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
         a, factor = lhs.operands
         c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
         if c1 is not None and c2 is not None:
-            product = _product(multiply, c1, c2)
-            return c.binary(multiply, "multiply", a, product)
+            return c.binary(multiply, "multiply", a, _product(multiply, c1, c2))
     if may_reassociate and lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operand, rhs.operand, multiply.shape)
         return c.become(multiply, make.unary, "exponential", total)

@@ -122,8 +122,7 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
     maximum = x.opcode == "maximum"
     if is_integral(x) or is_floating(x):
         for bound, other in ((lhs, rhs), (rhs, lhs)):
-            element_type = bound.element_type
-            neutral = bounds(element_type)[not maximum]
+            neutral = bounds(bound.element_type)[not maximum]
             if neutral is not None and is_all(bound, neutral):
                 return c.replace(x, other)
     if lhs.opcode == x.opcode and rhs in lhs.operands:

@@ -49,8 +49,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
     if c.options.layout_sensitive or len(dot.operands) != 2:
         return False
     if any(x.element_count == 0 for x in (dot, *dot.operands)):
-        zero = make.scalar(dot, dot.element_type, 0)
-        return c.broadcast(dot, zero)
+        return c.broadcast(dot, make.scalar(dot, dot.element_type, 0))
     supported, dims = dot.raw("algorithm") in _SUPPORTED, DotDimensions.of(dot)
     if supported and c.options.dot_to_multiply and not dims.lhs_contracting:
         return _as_product(c, dot)
@@ -153,8 +152,7 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     operands = [b, a] if flipped else [a, b]
     new = new_dot(dot, operands, batch, contracting)
     new.shape = permuted(dot.shape, permutation)
-    result = make.transpose(dot, new, permutation, dot.shape)
-    return c.replace(dot, result)
+    return c.replace(dot, make.transpose(dot, new, permutation, dot.shape))
 
 
 _NONE = PaddingDimension(0, 0)

@@ -62,8 +62,7 @@ def _of_negate(c: Context, reduce: Instruction) -> bool:
     if not is_scalar_zero(init) or not _function(reduce, "add"):
         return False
     reduce.replace_operand(0, arg.operand)
-    users = list(reduce.users)
-    replace_users(users, reduce, make.unary(arg, "negate", reduce))
+    replace_users(list(reduce.users), reduce, make.unary(arg, "negate", reduce))
     c.changed = True
     return True
 
@@ -120,8 +119,7 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     if arg.opcode != "reshape":
         return False
     source, function = arg.operand, reduce.to_apply
-    pairs = unmodified_dimensions(source.shape, arg.shape)
-    back = {b: a for a, b in pairs}
+    back = {b: a for a, b in unmodified_dimensions(source.shape, arg.shape)}
     remaining = others(arg.rank, reduce.dimensions)
     if all(d in back for d in remaining):
         dimensions = others(source.rank, {back[d] for d in remaining})

@@ -210,8 +210,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             source, taken = operand.operand, [sizes[k] for k in order]
             inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
             inner.shape = permuted(x.shape, order)
-            new = make.transpose(x, inner, operand.dimensions)
-            return c.replace(x, new)
+            return c.replace(x, make.transpose(x, inner, operand.dimensions))
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
     return _slice_of_iota(c, x) or _nested(c, x)

@@ -113,8 +113,7 @@ def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
     source = inner.operand
     if len({i.element_type for i in (bitcast, unary, inner, source)}) > 1:
         return False
-    new = make.copy_of(unary, [source], source.shape)
-    return as_bitcast(c, bitcast, new)
+    return as_bitcast(c, bitcast, make.copy_of(unary, [source], source.shape))
 
 
 def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
@@ -423,6 +422,5 @@ def handle_constant(c: Context, constant: Instruction) -> bool:
     whole = isinstance(stride, int) and values[0] == 0 and stride != 0
     if whole and all(v == k * stride for k, v in enumerate(values)):
         step = make.scalar_like(constant, stride)
-        counted = make.iota(constant, constant.shape, 0)
-        return c.binary(constant, "multiply", counted, step)
+        return c.binary(constant, "multiply", make.iota(constant, constant.shape, 0), step)
     return False

@@ -102,8 +102,7 @@ def counted_loop(
     counter: str = "s32",
 ) -> list[Instruction]:
     """The state after `count` iterations of a loop next to `at` (`MakeCountedLoop`, `while_util.cc`)."""
-    zero = make.scalar(at, counter, 0)
-    init = make.tuple_of(at, [zero, *state])
+    init = make.tuple_of(at, [make.scalar(at, counter, 0), *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)
     _add_zeros(condition, array("pred"))
     parameter = condition.parameters[0]

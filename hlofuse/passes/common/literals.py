@@ -151,8 +151,7 @@ def _nest(tokens: list[str], dimensions: Sequence[int]) -> str:
         return "{}"
     size = len(tokens) // dimensions[0]
     rows = (tokens[k * size : (k + 1) * size] for k in range(dimensions[0]))
-    parts = [_nest(row, dimensions[1:]) for row in rows]
-    return "{" + ", ".join(parts) + "}"
+    return "{" + ", ".join(_nest(row, dimensions[1:]) for row in rows) + "}"
 
 
 def bounds(element_type: str) -> tuple[Any, Any]:

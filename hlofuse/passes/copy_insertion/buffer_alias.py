@@ -264,8 +264,7 @@ class _Fusion:
             return True
         if self._model.launch(self._fusion).kind == "loop":
             return any(o in reached and o.opcode in ("transpose", "copy") for o in outputs)
-        roots = self._model.summary(self._fusion).roots
-        heroes = [root.hero[0] for root in roots]
+        heroes = [root.hero[0] for root in self._model.summary(self._fusion).roots]
         return any(
             o in reached and hero is not None and hero.opcode in ("transpose", "copy")
             for o, hero in zip(outputs, heroes, strict=False)

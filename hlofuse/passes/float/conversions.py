@@ -153,8 +153,7 @@ class ChangeOpDataType(RewritePass):
             return False
         operands = [make.convert(o, o, "f32") for o in x.operands]
         wide = make.copy_of(x, operands, x.shape.with_element_type("f32"))
-        new = make.convert(wide, wide, x.element_type)
-        return substituted(x, new)
+        return substituted(x, make.convert(wide, wide, x.element_type))
 
 
 _FLOATS = values("f16 bf16 f32 f64")
@@ -184,8 +183,7 @@ def _of_integers(x: Instruction, operands: Sequence[Instruction]) -> Instruction
     shape = operands[0].shape.with_element_type(f"s{operands[0].shape.bit_width}")
     values = []
     for value in (0, *bounds(shape.element_type)):
-        scalar = make.scalar(x, shape.element_type, value)
-        values.append(make.broadcast(x, shape, scalar))
+        values.append(make.broadcast(x, shape, make.scalar(x, shape.element_type, value)))
     zero, _, most = values
     sides = []
     for operand in operands:
@@ -225,8 +223,7 @@ class BitcastDtypesExpander(RewritePass):
         if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
             return False
         expand = _narrower if widths[0] > widths[1] else _wider
-        new = _bits(x, expand(x, *widths), x.element_type)
-        return substituted(x, new)
+        return substituted(x, _bits(x, expand(x, *widths), x.element_type))
 
 
 def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instruction:

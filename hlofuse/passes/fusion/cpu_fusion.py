@@ -61,8 +61,7 @@ class _Driver(FusionDriver):
             super().fuse_instruction(fusion, producer)
             return
         # Producers are never fusions here, so there is one clone to account for.
-        evaluation = self.state.evaluation(fusion)
-        evaluation.take_in(producer, append_producer(fusion, producer))
+        self.state.evaluation(fusion).take_in(producer, append_producer(fusion, producer))
 
 
 class CpuInstructionFusion(InstructionFusion):

@@ -129,8 +129,7 @@ class _LegacyDriver(FusionDriver):
         return choose_kind(producer, consumer, self.model)
 
     def fuse_instruction(self, fusion: Instruction, producer: Instruction) -> None:
-        evaluation = self.state.evaluation(fusion)
-        evaluation.take_in(producer, append_producer(fusion, producer))
+        self.state.evaluation(fusion).take_in(producer, append_producer(fusion, producer))
         self.model.changed(fusion)
 
 

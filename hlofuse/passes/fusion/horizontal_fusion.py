@@ -110,8 +110,7 @@ def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
     if sliced:
         columns = [_slices(body, column) for column in zip(*outputs, strict=True)]
         outputs = [list(row) for row in zip(*columns, strict=True)]
-    elements = [o for row in outputs for o in row]
-    body.root = body.append_parsed(tuple_of(elements))
+    body.root = body.append_parsed(tuple_of([o for row in outputs for o in row]))
     return body
 
 

@@ -47,8 +47,7 @@ def is_matrix(
 
 def is_matrix_of_dot(shape: Shape, dot: Instruction) -> bool:
     """True if the dot can write its result in this layout (`DotCanSupportShapeWithLayout`)."""
-    dims = DotDimensions.of(dot)
-    batch = len(dims.lhs_batch)
+    batch = len(DotDimensions.of(dot).lhs_batch)
     rows = len(free_dimensions(dot)[0])
     every = tuple(range(shape.rank))
     return is_matrix(shape, every[:batch], every[batch : batch + rows], every[batch + rows :])

@@ -223,8 +223,7 @@ class _Visitor:
     def _ternary(self, hlo: Instruction) -> bool:
         if hlo.operands[1].minor_to_major != hlo.minor_to_major:
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
-        inputs = _normal_inputs(hlo)
-        return self._derived(hlo, inputs)
+        return self._derived(hlo, _normal_inputs(hlo))
 
     def _slice(self, hlo: Instruction) -> bool:
         ranges = SliceRanges(ranges_of(hlo)[d] for d in to_memory(hlo.shape))
@@ -276,8 +275,7 @@ class _Visitor:
         return self._done(hlo, derived(source, "reshape", physical(hlo.shape), [source]))
 
     def _scatter(self, hlo: Instruction) -> bool:
-        inputs = _normal_inputs(hlo)
-        return self._done(hlo, normalized_scatter(hlo, inputs))
+        return self._done(hlo, normalized_scatter(hlo, _normal_inputs(hlo)))
 
     def _transpose(self, hlo: Instruction) -> bool:
         operand = hlo.operand

@@ -208,8 +208,7 @@ def _constrain_custom_calls(layouts: LayoutAssignment, constraint: ComputationCo
         if "operand_layout_constraints" not in call.attributes:
             continue
         layouts.set_instruction_layout(call, call.shape)
-        shapes = call.attributes["operand_layout_constraints"]
-        for number, shape in enumerate(shapes):
+        for number, shape in enumerate(call.attributes["operand_layout_constraints"]):
             if layouts.buffers.forwards(call, number):
                 continue
             layouts.set_operand_layout(call, number, shape)
@@ -293,8 +292,7 @@ def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) 
     computation: Computation = branch.computation
     parameter = computation.parameters[0]
     parameter.shape = given
-    users = list(parameter.users)
-    replace_users(users, parameter, copied(parameter, wanted))
+    replace_users(list(parameter.users), parameter, copied(parameter, wanted))
     branch.parameters[0] = given
 
 

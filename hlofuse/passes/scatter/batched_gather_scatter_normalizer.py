@@ -180,8 +180,7 @@ def _sizes_read(
 def _slice_from_start(x: Instruction, sizes: Sequence[int]) -> Instruction:
     """`CreateSliceFrom`."""
     ranges = SliceRanges(SliceRange(0, n, 1) for n in sizes)
-    shape = array(x.element_type, sizes)
-    return make.derived(x, "slice", shape, [x], slice=ranges)
+    return make.derived(x, "slice", array(x.element_type, sizes), [x], slice=ranges)
 
 
 def _cut(scatter: Instruction, sizes: Sequence[int]) -> Instruction:

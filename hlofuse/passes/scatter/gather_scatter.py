@@ -230,8 +230,7 @@ def _run(sizes: Sequence[int], window: Sequence[int]) -> int:
 def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
     if scatter.is_array:
         return moved(scatter, order)
-    count = len(scatter.shape.tuple_shapes)
-    results = make.elements(scatter, range(count))
+    results = make.elements(scatter, range(len(scatter.shape.tuple_shapes)))
     return make.tuple_of(scatter, [moved(r, order) for r in results])
 
 
@@ -328,8 +327,7 @@ def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
 def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
     """One update below the other (`PermuteScatterAndWindowDims`, `AdjustScatterDims`)."""
     window = numbers_of(scatter, "update_window_dims")
-    outer = others(updates.rank, window)
-    moved = make.transpose(updates, updates, [*outer, *window])
+    moved = make.transpose(updates, updates, [*others(updates.rank, window), *window])
     count = len(_outer(scatter))
     sizes = moved.sizes
     return reshaped(moved, [math.prod(sizes[:count]), *sizes[count:]])
@@ -383,8 +381,7 @@ def _result_of(function: Computation, k: int) -> Computation:
 def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instruction:
     """`CheckIndexValidity`: an update that does not fit is not made."""
     zero = make.scalar(start, start.element_type, 0)
-    zeros = make.broadcast(start, start.shape, zero)
-    above = make.compare(start, "LE", zeros, start)
+    above = make.compare(start, "LE", make.broadcast(start, start.shape, zero), start)
     room = [n - size for n, size in zip(base.sizes, sizes, strict=True)]
     most = make.constant(start, start.shape, room)
     inside = make.binary(start, "and", above, make.compare(start, "GE", most, start))

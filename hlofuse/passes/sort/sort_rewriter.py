@@ -426,8 +426,7 @@ def _break_ties(compare: Computation, place: int) -> None:
     other = {parameter: compare.parameters[k ^ 1] for k, parameter in enumerate(compare.parameters)}
     for i in compare.post_order():
         if i.operands:
-            clone = i.clone([other.get(o, o) for o in i.operands])
-            other[i] = compare.add_instruction(clone)
+            other[i] = compare.add_instruction(i.clone([other.get(o, o) for o in i.operands]))
     same = added(root, "compare", root.shape, [root, other[root]], direction="EQ")
     sides = [compare.parameters[2 * place], compare.parameters[2 * place + 1]]
     tie = added(root, "compare", root.shape, sides, direction="LT")

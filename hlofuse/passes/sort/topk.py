@@ -41,8 +41,7 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
     single = packed.add("bitcast-convert", indices.with_element_type("f32"), high)
     value = packed.add("convert", values, single)
     index = packed.masked("and", packed.masked("xor", first, _INDEX), _INDEX)
-    new = packed.add("tuple", topk.shape, value, index)
-    substituted(topk, new)
+    substituted(topk, packed.add("tuple", topk.shape, value, index))
 
 
 class _Packed(Record):

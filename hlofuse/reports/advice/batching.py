@@ -367,8 +367,7 @@ class Batch:
         found = self._add(x.clone([images, filters], shape=self._larger(x.shape, last)))
         sizes = list(x.sizes)
         sizes.insert(last, self.trips)
-        apart = make.resized(self.loop, found, sizes)
-        return moved(self.loop, apart, last, 0)
+        return moved(self.loop, make.resized(self.loop, found, sizes), last, 0)
 
     def _larger(self, shape: Shape, along: int) -> Shape:
         sizes = list(shape.dimensions)
@@ -405,8 +404,7 @@ class Batch:
             if both or o in self.computed:
                 batch[side] = (*((0,) if both else ()), *(d + 1 for d in batch[side]))
                 contracting[side] = tuple(d + 1 for d in contracting[side])
-        kind = x.element_type
-        found = new_dot(self.loop, operands, batch, contracting, kind, x)
+        found = new_dot(self.loop, operands, batch, contracting, x.element_type, x)
         is_first = both or x.operand in self.computed
         rows = 0 if is_first else x.operand.rank - len(contracting[0])
         return moved(self.loop, found, rows, 0) if rows else found

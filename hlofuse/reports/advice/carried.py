@@ -146,8 +146,7 @@ def compute_again(loop: Instruction) -> bool:
         for place, x, whole in zip(count(len(state) - len(moving)), moving, inside, strict=False):
             row = make.resized(root, x, [1, *x.sizes])
             starts = starts_at(root, whole.rank, number)
-            new = make.dynamic_update_slice(root, whole, row, starts)
-            root.replace_operand(place, new)
+            root.replace_operand(place, make.dynamic_update_slice(root, whole, row, starts))
         stacks = dict(zip(moving, state[len(state) - len(moving) :], strict=True))
         again, _, root = carry(after, [stacks.get(x) or forward.init[x.tuple_index] for x in given])
         number = reads[0][1].operands[1]
@@ -303,8 +302,7 @@ class Together(Batch):
         found, start = list[Instruction](), 0
         for x in lanes:
             end = start + self._one(x.shape).dimensions[0]
-            part = make.part(whole, whole, start, end)
-            found.append(make.reshape(whole, x.shape, part))
+            found.append(make.reshape(whole, x.shape, make.part(whole, whole, start, end)))
             start = end
         return found
 

@@ -347,8 +347,7 @@ def _unfolded(
     found = list[int]()
     joined = dict[int, list[int]]()
     seen = dict[int, list[int]]()
-    cuts = common_factors(sizes, x.sizes)
-    for (start, place), (end, after) in pairwise(cuts):
+    for (start, place), (end, after) in pairwise(common_factors(sizes, x.sizes)):
         own = [labels[d] for d in range(place, after) if x.sizes[d] > 1]
         own = own or [-1 - len(labels) - start]
         part = list(sizes[start:end])
@@ -516,8 +515,7 @@ class View(Struct):
         if found is None:
             return None
         order = [*dict.fromkeys([*labels, *found[1]])]
-        sizes = sizes_of((x, labels), found) | self.sizes
-        return over(x, found, order, sizes), order
+        return over(x, found, order, sizes_of((x, labels), found) | self.sizes), order
 
     def _computed(self, x: Instruction, labels: list[int]) -> Labelled | None:
         own = sizes_of((x, labels)) | self.sizes

@@ -590,8 +590,7 @@ _FEW_TERMS = 8
 
 def _add_products(x: Instruction) -> bool:
     """A product that sums few terms becomes their sum, which fuses, in the dimensions of its reader."""
-    dims = DotDimensions.of(x)
-    sums = dims.lhs_contracting
+    sums = DotDimensions.of(x).lhs_contracting
     count = x.operand.sizes[sums[0]] if len(sums) == 1 else 0
     has_vector = any(o.rank == 1 for o in x.operands)
     if not 0 < count <= _FEW_TERMS * (4 if has_vector else 1):

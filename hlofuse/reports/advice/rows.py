@@ -276,8 +276,7 @@ def _places(x: Instruction) -> _Places | None:
     partial_dims = [d for d, n in dimensions if sizes[d] != n and d not in batch]
     if len(found) != 1 or partial_dims != [*found] or sizes[partial_dims[0]] != 1:
         return None
-    offsets = numbers_of(x, "offset_dims")
-    own = others(x.rank, offsets)
+    own = others(x.rank, numbers_of(x, "offset_dims"))
     free = [d for d in own if d not in batch.values()]
     order = [own.index(d) for d in (*batch.values(), *free)]
     (along,) = found

@@ -51,8 +51,7 @@ def _not_donated(s: Situation) -> Iterator[Finding]:
     for _, x in _results(s.module):
         if x.opcode in _UPDATES:
             update = x.operands[2 if x.opcode == "scatter" else 1]
-            is_part = update.byte_size * 2 < x.byte_size
-            if is_part and _argument(s.module, x) is not None:
+            if update.byte_size * 2 < x.byte_size and _argument(s.module, x) is not None:
                 yield Finding(x.name)
 
 

@@ -103,8 +103,7 @@ def _rewrites(events: Iterable[Event], facts: Facts) -> tuple[Rewrite, ...]:
     found = []
     for e in events:
         if e.event == "rewrite":
-            source = facts.place(e.removed[0]).source if e.removed else None
-            found.append(Rewrite(e, source))
+            found.append(Rewrite(e, facts.place(e.removed[0]).source if e.removed else None))
     return tuple(found)
 
 

@@ -354,8 +354,7 @@ def of_flags(
     """The flags about passes that changed something, each compiled and replayed with it. Without the module
     before optimizations, those that leave out a pass from fusion on. None where the replay is not XLA's."""
     config = observed.replay.config
-    target = observed.replay.target
-    if not before_fusion(target, config.device) or config.changes:
+    if not before_fusion(observed.replay.target, config.device) or config.changes:
         return
     own = config.build.flags
     found = compiled(observed, module, own) if budget.allows() else None

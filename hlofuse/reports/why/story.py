@@ -125,8 +125,7 @@ def _without_cost(
 def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
     """Priority fusion's last verdict on a producer and all its users, fused together or not at all."""
     found = None
-    first = facts.lineage.first_event(producer)
-    for e in facts.replay.events[first:]:
+    for e in facts.replay.events[facts.lineage.first_event(producer) :]:
         if e.pass_name == PRIORITY_FUSION and facts.lineage.is_same(producer, e.producer, e.origin(0)):
             found = e
     return found if found is not None and found.event != "fuse" else None

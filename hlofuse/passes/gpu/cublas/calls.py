@@ -389,8 +389,7 @@ def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:
 def _clone(source: Instruction, call: Instruction, new: Instruction) -> Instruction:
     if source is call:
         return new
-    operand = _clone(source.operand, call, new)
-    return copy_of(source, [operand])
+    return copy_of(source, [_clone(source.operand, call, new)])
 
 
 def with_one_batch(dot: Instruction) -> Instruction:
@@ -411,8 +410,7 @@ def with_one_batch(dot: Instruction) -> Instruction:
         operands.append(reshaped(operand, replace(laid, dimensions=side.sizes)))
         sides.append(side)
     batch, contracting = ([side.groups[kind] for side in sides] for kind in (BATCH, CONTRACTING))
-    new = new_dot(dot, operands, batch, contracting)
-    return reshaped(new, dot.shape)
+    return reshaped(new_dot(dot, operands, batch, contracting), dot.shape)
 
 
 _TYPES = values("f16 bf16 f32 f64 c64 c128")

@@ -242,8 +242,7 @@ def _swap(dot: Instruction) -> None:
     swapped = DotDimensions(dims.rhs_batch, dims.lhs_batch, dims.rhs_contracting, dims.lhs_contracting)
     new = dot_like(dot, permuted(dot.shape, order), right, left, swapped)
     new.attributes = new.attributes.without("sharding", "frontend_attributes")
-    back = add(dot, "bitcast", dot.shape, [new])
-    dot.replace_all_uses_with(back)
+    dot.replace_all_uses_with(add(dot, "bitcast", dot.shape, [new]))
     computation_of(dot).remove_instruction(dot)
 
 
@@ -294,8 +293,7 @@ def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction)
     if not sizes:
         return x
     remaining = [d if d < before else d + len(sizes) for d in range(x.rank)]
-    shape = inserted(x.shape, before, sizes)
-    return broadcast(dot, shape, x, remaining)
+    return broadcast(dot, inserted(x.shape, before, sizes), x, remaining)
 
 
 def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:

@@ -458,8 +458,7 @@ def carried(
     needed: int | None = NO_SPLIT
     for place in (*hlo.operands, hlo):
         if place in orders:
-            one = split_required(orders[place], side.splittable)
-            needed = combined(needed, one)
+            needed = combined(needed, split_required(orders[place], side.splittable))
             if needed is None:
                 return None
     assert needed is not None

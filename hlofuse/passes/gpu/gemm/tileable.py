@@ -181,8 +181,7 @@ def _insert_root_bitcast(dot: Instruction, callers: list[Instruction]) -> bool:
         return False
     body.root = derived(root, "bitcast", shape, [root])
     for caller in callers:
-        back = derived(caller, "bitcast", caller.shape, [caller])
-        caller.replace_all_uses_with(back)
+        caller.replace_all_uses_with(derived(caller, "bitcast", caller.shape, [caller]))
         caller.shape = shape
     return True
 
