@@ -323,9 +323,15 @@ def test_a_gather_names_the_constraint_that_asks_for_it(spec: str, near: str) ->
     named = RESHARD.format(**DIVIDED).replace(
         "dimensions={0}\n", 'dimensions={0}, metadata={op_name="f/tanh"}\n'
     )
-    for text, expected in ((named, near), (named.replace("f/tanh", "f/exp"), "before")):
+    given = CONSTRAINED.replace("SPEC", spec)
+    other = given.replace("ROOT", 'u = f32[16,8] tanh(x), metadata={op_name="f/tanh"}\n  ROOT')
+    for text, before, expected in (
+        (named, given, near),
+        (named.replace("f/tanh", "f/exp"), given, "before"),
+        (named, other, "before"),  # it may be another value that is gathered
+    ):
         (gather,) = Account(parse_module(text), backend="gpu").collectives
-        program = parse_module(CONSTRAINED.replace("SPEC", spec))
+        program = parse_module(before)
         (row,) = with_constraints([CollectiveRow(Place("g"), "before", gather)], program)
         assert row.near == expected
 

@@ -647,7 +647,7 @@ def _multiply_basis(x: Instruction, matrix: Labelled, one: Labelled) -> bool:
         test, scale = value.operands[:2] if is_masked(value) else (value, make.scalar_like(value, 1))
         pair = sorted(names[d] for d in equal_places(test))
         factor, dims = spread_factor(scale)
-        if -1 not in pair or len(dims) > 1:
+        if -1 not in pair or pair[1] in batch or len(dims) > 1:
             return None
         given.append(value)
         row = make.resized(x, vector, [1, *vector.sizes])

@@ -403,10 +403,10 @@ def _solve_small(x: Instruction) -> bool:
 def _solve_sparse(x: Instruction) -> bool:
     """Equations of which half, or all but three diagonals, is 0 are solved without a factorization."""
     matrix, given, result, upper = _factorized(x) or (x, x, x, x)
-    if matrix is x or matrix.element_count > MOST_EVALUATED:
+    n = 0 if matrix is x else matrix.sizes[-1]
+    if n < 2 or matrix.element_count > MOST_EVALUATED:
         return False
-    n = matrix.sizes[-1]
-    remaining = _nonzero(matrix).reshape(-1, n, n).any(0)
+    remaining = _nonzero(matrix, {}).reshape(-1, n, n).any(0)
     is_lower = not np.triu(remaining, 1).any()
     if is_lower or not np.tril(remaining, -1).any():
         name = "lower" if "lower" in upper.attributes else "backend_config"
@@ -439,14 +439,21 @@ def _solve_sparse(x: Instruction) -> bool:
 _MOVES = {*MOVES} - {"bitcast-convert", "dynamic-slice", "dynamic-update-slice"}
 
 
-def _nonzero(x: Instruction, depth: int = 0) -> Elements:
+def _nonzero(x: Instruction, known: dict[Instruction, Elements], depth: int = 0) -> Elements:
     """False at each place where a formula, a mask, a scatter or a sum of such values writes 0."""
+    is_near = depth < 4 * _FEW and len(known) * x.element_count < 4 * _FEW * MOST_EVALUATED
+    if x not in known and is_near:
+        known[x] = _where_written(x, known, depth + 1)
+    return known[x] if x in known else np.ones(x.shape.dimensions, bool)
+
+
+def _where_written(x: Instruction, known: dict[Instruction, Elements], depth: int) -> Elements:
     with suppress(CannotEvaluate):
         return np.asarray(elements(x, {}, MOST_EVALUATED) != 0)
     loop = x.called_by("while") if x.opcode == "get-tuple-element" else None
     if loop is not None and x in carried_unchanged(body_of(loop)) and loop.operand.opcode == "tuple":
-        return _nonzero(loop.operand.operands[x.tuple_index], depth)
-    parts = [_nonzero(o, depth + 1) for o in x.operands] if depth < 4 * _FEW else []
+        return _nonzero(loop.operand.operands[x.tuple_index], known, depth)
+    parts = [_nonzero(o, known, depth) for o in x.operands]
     if parts and x.opcode in ("add", "subtract", "negate", "convert", "copy"):
         return parts[0] | parts[-1]
     if parts and x.opcode == "multiply":

@@ -402,7 +402,7 @@ def _take_first(
 def _one_window(x: Instruction, labels: list[int], along: int, number: Instruction) -> Labelled | None:
     """The reduction of the one window whose constant number is read, as of a cumulative sum; else None."""
     given = formula_values(number) if x.opcode == "reduce-window" and len(x.operands) == 2 else None
-    if given is None:
+    if given is None or len({*given.flat}) != 1:  # each place of a batch reads its own
         return None
     window, place = list(window_of(x)), labels.index(along)
     w = window[place]

@@ -43,24 +43,25 @@ def collective_rows(
 
 def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[CollectiveRow, ...]:
     """The rows, each gather with the constraint of `program`, the module before optimizations, by which every
-    device has the whole dimension: XLA gathers the array, or one below it of the same elements."""
-    constraints = dict[tuple[str | int | None, ...], str]()
+    device has the whole dimension, if it asks that of all values with the gather's `op_name` and length."""
+    asked = dict[tuple[Instruction, int], str]()
     for x in program.instructions():
         if custom_call_target(x) != "Sharding":
             continue
         line = source_text(program.called_from(x) or program.source_of(x))
-        for spec in shardings_of(x, "sharding")[:1]:
-            whole = [d for d, axes in enumerate(spec) if not axes and line]
-            for o in origins(x.operand):
-                if o.op_name and o.is_array and o.sizes == x.sizes:
-                    named = f"{line} asks for {_spec_text(spec)}"
-                    constraints |= dict.fromkeys([(o.op_name, d) for d in whole], named)
+        for spec in shardings_of(x, "sharding")[:1] if line else ():
+            same = [o for o in (x, *origins(x.operand)) if o.sizes == x.sizes]
+            whole = [(o, d) for o in same for d, axes in enumerate(spec) if not axes]
+            asked |= dict.fromkeys(whole, f"{line} asks for {_spec_text(spec)}")
+    places = ((x, d) for x in program.instructions() for d in range(x.rank) if asked and x.op_name)
+    constraints = grouped(((x.op_name, d, x.sizes[d:][:1]), asked.get((x, d))) for x, d in places)
     found = []
     for r in rows:
         x = r.collective.instruction
-        key = (x.op_name, *numbers_of(x, "dimensions"))
-        if r.collective.exchange.kind == "all-gather":
-            r = replace(r, near=constraints.get(key, r.near))
+        results = [shape.dimensions for _, shape in x.shape.leaves()][-len(x.operands) :]
+        for d in numbers_of(x, "dimensions") if r.collective.exchange.kind == "all-gather" else ():
+            texts = {text for n in results for text in constraints.get((x.op_name, d, n[d:][:1]), [None])}
+            r = replace(r, near=(texts.pop() if len(texts) == 1 else None) or r.near)
         found.append(r)
     return tuple(found)
 
