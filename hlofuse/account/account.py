@@ -261,7 +261,7 @@ class Account:
     def _run_counts(self) -> tuple[dict[Computation, int], set[Computation]]:
         rows = self._rows_by_computation
         order = [c for c in self.module.computation_post_order() if c in rows]
-        time = {c: sum(r.us or 0.0 for r in rows[c]) for c in order}
+        time = {c: sum(math.inf if r.is_open else r.us or 0.0 for r in rows[c]) for c in order}
         return count_runs({c: (time[c], sum(r.cost.bytes_accessed for r in rows[c])) for c in order})
 
     def runs(self, computation: Computation) -> int:

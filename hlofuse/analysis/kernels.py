@@ -412,7 +412,7 @@ def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computat
     weights, order = dict(own), list(own)
     for c in order:
         us, moved = own[c]
-        for _, callee, times in _calls(c, weights):
+        for callee, times in [(found, times) for _, found, times in _calls(c, weights) if times]:
             us, moved = us + times * weights[callee][0], moved + times * weights[callee][1]
         weights[c] = us, moved
     often, open_ended = {order[-1]: 1}, set[Computation]()

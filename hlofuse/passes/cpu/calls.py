@@ -25,7 +25,7 @@ def parallel_tasks(x: Instruction, threads: int) -> int:
     shape = _indexed_shape(x)
     if threads == 1 or shape is None or not _is_divisible(x):
         return 1
-    return math.prod(partition_counts(shape, _tasks(x, threads)))
+    return max(math.prod(partition_counts(shape, _tasks(x, threads))), 1)  # of an empty array
 
 
 def _tasks(x: Instruction, threads: int) -> int:

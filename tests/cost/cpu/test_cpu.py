@@ -28,6 +28,11 @@ def times(release: str = "0.11.1", threads: int = 1) -> CpuTimes:
     return CpuTimes(release_of(release), load_cpu(f"xeon_{threads}_thread{'s' if threads > 1 else ''}"))
 
 
+def test_an_empty_array_is_one_task() -> None:
+    empty = parse_module("HloModule m\nENTRY e { p = f32[0,7] parameter(0)\n  ROOT c = f32[0,7] copy(p) }")
+    assert Account(empty, backend="cpu", times=times(threads=2)).totals.us is not None
+
+
 COMPUTED = LOOP.replace("  ROOT u", "  n = f32[1] negate(v)\n  ROOT u").replace(
     "(a, v, i)\n}", "(a, n, i)\n}"
 )
