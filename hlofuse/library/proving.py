@@ -153,7 +153,7 @@ def _candidates(
         old, new = (Counter(map(_work, m.instructions())) for m in (start, r.module))
         goes = (x for x in start.instructions() if old[_work(x)] != new[_work(x)])
         changed = {*s.sources, *(_source(x, start) for x in goes)} - {None}
-        touched = [sum(map(parts.__getitem__, changed)) for parts in kernels]
+        touched = [min(1.0, sum(map(parts.__getitem__, changed))) for parts in kernels]
         share = sum(map(mul, times, touched)) / total
         more = (x for x in r.module.instructions() if new[_work(x)] > old[_work(x)])
         moved = (tile_bytes(x, "T(8,128)") + _hbm_equivalent(x, machine) for x in more)

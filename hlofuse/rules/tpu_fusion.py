@@ -47,11 +47,7 @@ def readers(producer: Instruction, consumer: Instruction) -> list[tuple[Instruct
     return [(u, k) for u in parameter.users for k, o in enumerate(u.operands) if o is parameter]
 
 
-def _takes_in(
-    reader: Instruction,
-    number: int,
-    value: Instruction,
-) -> bool:
+def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
     """True if a kernel may compute the operand while it computes the reader."""
     inside = reader.fusion_around is not None
     opcode = reader.opcode
@@ -62,7 +58,8 @@ def _takes_in(
     if opcode == "dynamic-update-slice":
         return number <= 1 and (inside or len(reader.operand.users) == 1)
     if opcode == "convolution":
-        return value.shape.element_type not in ("s8", "u8") or not is_loop(value)
+        is_narrow = value.opcode == "convert" and value.shape.byte_size == value.element_count
+        return not (is_narrow and is_loop(value.operand))
     return opcode in ("reduce", "scatter") or (is_loop(reader) and opcode != "fusion")
 
 
@@ -127,7 +124,8 @@ def end_of_product(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer not in pair.state.ends:
         return False
-    reader = readers(producer, pair.consumer)[0][0]
+    reading = [r for r, _ in readers(producer, pair.consumer)]
+    reader = next(filter(_is_product, reading), reading[0])
     if _writes(reader):
         return len(producer.users) > 1
     # XLA:TPU chains two products of matrices if they are small enough, and no reshape lies between.
@@ -165,10 +163,11 @@ def _stays(x: Instruction, ends: set[Instruction], depth: int) -> bool:
     computing = [u for u in x.users if not _stores(u)]
     read = _arrays_read(x, ends, depth)
     if x.opcode in ("sine", "cosine"):
-        return len(computing) > 1 and bool(read)
+        return len(computing) + stored > 1 and bool(read)
     size, chain = sum(map(_size, read)), {*map(without_bitcasts, x.operands)} - read
     again = sum(_size(o) for u in computing for o in read if not (chain and o in u.operands))
-    return again + (stored - 1) * size > (len(computing) + 1 - stored) * _size(x)
+    is_result = any(u.opcode == "tuple" for u in x.users)  # as many bytes decide as well
+    return again + (stored - 1) * size + is_result > (len(computing) + 1 - stored) * _size(x)
 
 
 def _size(x: Instruction) -> int:

@@ -15,7 +15,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.fused.tpu import compare_tpu, tpu_files
-from ..fixtures import unpacked
+from ..fixtures import Case, read_cases, unpacked
 from ..running import Golden, Run
 
 DATA = Path(__file__).parent.parent / "data" / "tpu.tar.xz"
@@ -165,124 +165,14 @@ greatest {
 """
 
 
-P = "p = f32[8,8] parameter(0)"
-SUM = "z = f32[] constant(0)\n  x = f32[8] reduce(p, z), dimensions={1}, to_apply=add"
-PRODUCT = "x = f32[8,8] convolution(p, p), dim_labels=bf_io->bf"
-FIRST = PRODUCT.replace("x =", "c =")
-AFTER = "f32[8,8] convolution(p, x), dim_labels=bf_io->bf"
-VECTOR = """p = f32[{0}]{{0:T({0})}} parameter(0)
-  x = f32[{0}]{{0:T({0})}} negate(p)
-  b = f32[1,{0}]{{1,0:T(1,128)}} bitcast(x)"""
-LABELS = "dim_labels=bf_io->bf"
-TWICE = "w = f32[8,8] multiply(x, y)"
-ROWS = "p = f32[8,8]{1,0} parameter(0)\n  x = f32[8,8]{0,1} copy(p)"
-DEEP = "p = f32[8,8,8] parameter(0)"
-JOINED = "x = f32[8,8,8]{2,0,1} copy(p)\n  b = f32[64,8] bitcast(x)"
-SOFTMAX = """p = f32[{0}] parameter(0)
-  r = f32[{0}] negate(p)
-  z = f32[] constant(0)
-  m = f32[{1}] reduce(r, z), dimensions={{{2}}}, to_apply=greatest
-  b = f32[{0}] broadcast(m), dimensions={{{3}}}
-  d = f32[{0}] subtract(r, b)
-  x = f32[{0}] exponential(d)
-  v = f32[{1}] reduce(x, z), dimensions={{{2}}}, to_apply=add
-  y = f32[{0}] negate(x)
-  ROOT t = (f32[{1}], f32[{0}]) tuple(v, y)"""
-TWO = "p = f32[8,8] parameter(0)\n  q = f32[8,8] parameter(1)\n  x = f32[8,8] add(p, q)"
-STACK = """i = s32[] parameter(1)
-  s = f32[16,8] parameter(2)
-  y = f32[16,8] dynamic-update-slice(s, x, i, i)"""
-ALLOCATED = STACK.replace("parameter(2)", 'custom-call(), custom_call_target="AllocateBuffer"')
-RESULTS = "ROOT t = (f32[16,8], f32[8,8]) tuple(y, x)"
-SUMMED = "ROOT t = (f32[16,8], f32[8,8]) tuple(y, z)"
-HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
-
-
-@pytest.mark.parametrize(
-    ("lines", "code"),
-    [
-        ((P, "x = f32[8,8] exponential(p)", "ROOT y = f32[8,8] negate(x)"), None),
-        ((P, "x = f32[8,8] exponential(p)", f"ROOT {HALF}"), "TP001"),
-        ((P, SUM, "ROOT y = f32[8] negate(x)"), "TP002"),
-        (("p = f32[] parameter(0)", "x = f32[] negate(p)", "ROOT y = f32[] exponential(x)"), "TP003"),
-        # A tile of 256 elements is read as two of 128, one of 128 as it is.
-        ((VECTOR.format(256), "ROOT y = f32[1,256]{1,0:T(1,128)} exponential(b)"), "TP001"),
-        ((VECTOR.format(128), "ROOT y = f32[1,128]{1,0:T(1,128)} exponential(b)"), None),
-        ((P, "x = f32[4,8] slice(p), slice={[0:8:2], [0:8]}", "ROOT y = f32[4,8] negate(x)"), "TP002"),
-        ((P, "x = f32[4,8] slice(p), slice={[0:4], [0:8]}", "ROOT y = f32[4,8] negate(x)"), None),
-        # Other dimensions than the two minor ones may leave gaps, and change places.
-        (
-            (DEEP, "x = f32[4,8,8] slice(p), slice={[0:8:2], [0:8], [0:8]}", "ROOT y = f32[4,8,8] negate(x)"),
-            None,
-        ),
-        ((ROWS, "ROOT y = f32[8,8]{0,1} negate(x)"), "TP002"),
-        (
-            (
-                ROWS.replace("8,8]", "1,8,8]").replace("{1,0}", "{2,1,0}").replace("{0,1}", "{2,0,1}"),
-                "ROOT y = f32[1,8,8]{2,0,1} negate(x)",
-            ),
-            None,
-        ),
-        # A vector becomes a column as it is; a bitcast that joins rows reads a copy of its own.
-        (("p = f32[8] parameter(0)", "x = f32[8,1] reshape(p)", "ROOT y = f32[8,1] negate(x)"), None),
-        ((DEEP, JOINED, "ROOT y = f32[64,8] negate(b)"), "TP002"),
-        # What is stored is not computed again from two arrays, but from one.
-        (
-            (
-                TWO,
-                "y = f32[8,8] negate(x)",
-                "s = f32[8,4] slice(y), slice={[0:8], [0:4]}",
-                "ROOT t = (f32[8,8], f32[8,4]) tuple(x, s)",
-            ),
-            "TP005",
-        ),
-        (
-            (
-                P,
-                "x = f32[8,8] negate(p)",
-                "y = f32[8,8] exponential(x)",
-                "s = f32[8,4] slice(y), slice={[0:8], [0:4]}",
-                "ROOT t = (f32[8,8], f32[8,4]) tuple(x, s)",
-            ),
-            None,
-        ),
-        # The exponential of a softmax is stored, if it has three dimensions.
-        ((SOFTMAX.format("8,8,8", "8,8", "2", "0,1"),), "TP004"),
-        ((SOFTMAX.format("8,8", "8", "1", "0"),), None),
-        # A product's kernel goes on while one value of its size leaves it.
-        ((P, PRODUCT, "ROOT y = f32[8,8] negate(x)"), None),
-        ((P, PRODUCT, HALF, "ROOT w = f32[8,4] negate(y)"), "TP001"),
-        (
-            (
-                P,
-                PRODUCT,
-                "y = f32[8,8] exponential(x)",
-                TWICE,
-                "ROOT n = f32[8,8] convolution(p, w), " + LABELS,
-            ),
-            None,
-        ),
-        ((P, PRODUCT, STACK, RESULTS), "TP004"),
-        ((P, PRODUCT, ALLOCATED, RESULTS), None),
-        (
-            (P, PRODUCT, ALLOCATED, "z = f32[8,8] exponential(x)", SUMMED),
-            "TP004",
-        ),
-        # The next product takes in work on the values of the first, but not the first itself.
-        ((P, FIRST, "x = f32[8,8] exponential(c)", f"ROOT y = {AFTER}"), None),
-        ((P, PRODUCT, f"ROOT y = {AFTER}"), "TP004"),
-        (
-            (P, FIRST, "x = f32[8,8] exponential(c)", f"y = {AFTER}", "ROOT z = f32[8,8] subtract(x, y)"),
-            "TP004",
-        ),
-    ],
-)
-def test_each_condition_has_a_case(lines: tuple[str, ...], code: str | None) -> None:
-    module, predicted = predict("\n".join(lines))
+@pytest.mark.parametrize("case", read_cases(Path(__file__).with_name("tpu.hlo")), ids=str)
+def test_each_condition_has_cases_on_both_sides(case: Case) -> None:
+    module, predicted = predict(case.text)
     named = {i.name: i for i in module.entry}
-    x, y = named["x"], named["y"]
-    assert predicted.together(x, y) == (code is None)
-    assert predicted.refusal(x, y) == code
+    for pair, code in case.options.items():
+        x, y = map(named.__getitem__, pair.split(">"))
+        assert (pair, predicted.together(x, y)) == (pair, code == "fused")
+        assert (predicted.refusal(x, y) or "fused") == code
 
 
 def test_a_stored_value_and_its_reader_become_one_kernel_with_two_results() -> None:

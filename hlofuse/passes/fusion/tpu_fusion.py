@@ -60,13 +60,16 @@ def _ends(computation: Computation) -> set[Instruction]:
 
 
 def _rank(product: Instruction) -> int:
-    """Its place among products that meet: those with one reader that compute an operand come first."""
-    operands = [(o, without_bitcasts(o)) for o in product.operands]
+    """Its place among products that meet: those with one reader that compute a larger operand come first."""
     if len(product.users) > 1:
         return 2
-    if any(is_loop(x) and len(o.users) == len(x.users) == 1 for o, x in operands):
+    operands = [(o, without_bitcasts(o)) for o in product.operands]
+    size = product.shape.byte_size
+    larger = [(o, x) for o, x in operands if is_loop(x) and o.shape.byte_size > size]
+    if any(len(o.users) == len(x.users) == 1 for o, x in larger):
         return 0
-    return 1 if any(is_loop(x) or x.opcode == "dynamic-slice" for _, x in operands) else 2
+    sliced = any(x.opcode == "dynamic-slice" and x.shape.byte_size >= size for _, x in operands)
+    return 1 if larger or sliced else 2
 
 
 def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> None:
@@ -172,20 +175,14 @@ class Prediction(OnlySkipped):
         siblings = {u for o in angle.operands for u in o.users if u is not angle}
         return not any(map(_is_angle, siblings)) and all(map(is_kernel, angle.users))
 
-    def _may_join(
-        self,
-        producer: Instruction,
-        user: Instruction,
-    ) -> bool:
+    def _may_join(self, producer: Instruction, user: Instruction) -> bool:
         first, second = self._groups[producer], self._groups[user]
         kinds = kind(producer), kind(user)
-        is_written = kinds == ("convolution", _WRITES) and user.operand.opcode != "parameter"
+        is_written = kinds == ("convolution", _WRITES) and user.operand.opcode == "get-tuple-element"
         is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
         if first is second or not (is_read or is_written):
             return False
-        if _is_angle(producer) and not self._is_alone(producer):
-            return False
-        if producer.shape.is_effective_scalar:
+        if producer.shape.is_effective_scalar or (_is_angle(producer) and not self._is_alone(producer)):
             return False
         read = [(x, u) for x in first for u in x.users if u in second]
         if is_read and any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
@@ -194,8 +191,8 @@ class Prediction(OnlySkipped):
             return False
         both, groups = {*first, *second}, self._groups
         after = [u for x in first for u in x.users if u not in both]
-        onwards = lambda x: [u for k in groups.get(x, [x]) if k not in both for u in k.users]  # noqa: E731
-        return not any(x in second for x in reach(after, onwards))
+        following = reach(after, lambda x: [u for k in groups.get(x, [x]) if k not in both for u in k.users])
+        return set(second).isdisjoint(following)
 
 
 def _is_more(taken: Instruction, user: Instruction, is_single: bool) -> bool:
