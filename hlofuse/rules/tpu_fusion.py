@@ -164,7 +164,8 @@ def _stays(x: Instruction, ends: set[Instruction], depth: int) -> bool:
     read = _arrays_read(x, ends, depth)
     if x.opcode in ("sine", "cosine"):
         return len(computing) + stored > 1 and bool(read)
-    size, chain = sum(map(_size, read)), {*map(without_bitcasts, x.operands)} - read
+    size = sum(map(_size, read))
+    chain = {*map(without_bitcasts, x.operands)} - read
     again = sum(_size(o) for u in computing for o in read if not (chain and o in u.operands))
     is_result = any(u.opcode == "tuple" for u in x.users)  # as many bytes decide as well
     return again + (stored - 1) * size + is_result > (len(computing) + 1 - stored) * _size(x)

@@ -176,7 +176,8 @@ class Prediction(OnlySkipped):
         return not any(map(_is_angle, siblings)) and all(map(is_kernel, angle.users))
 
     def _may_join(self, producer: Instruction, user: Instruction) -> bool:
-        first, second = self._groups[producer], self._groups[user]
+        first = self._groups[producer]
+        second = self._groups[user]
         kinds = kind(producer), kind(user)
         is_written = kinds == ("convolution", _WRITES) and user.operand.opcode == "get-tuple-element"
         is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
@@ -189,7 +190,8 @@ class Prediction(OnlySkipped):
             return False
         if any(r.opcode == "copy" for edge in read for r, _ in readers(*edge)):
             return False
-        both, groups = {*first, *second}, self._groups
+        groups = self._groups
+        both = {*first, *second}
         after = [u for x in first for u in x.users if u not in both]
         following = reach(after, lambda x: [u for k in groups.get(x, [x]) if k not in both for u in k.users])
         return set(second).isdisjoint(following)
