@@ -325,11 +325,8 @@ def test_a_gather_names_the_constraint_that_asks_for_it(spec: str, near: str) ->
     )
     given = CONSTRAINED.replace("SPEC", spec)
     other = given.replace("ROOT", 'u = f32[16,8] tanh(x), metadata={op_name="f/tanh"}\n  ROOT')
-    for text, before, expected in (
-        (named, given, near),
-        (named.replace("f/tanh", "f/exp"), given, "before"),
-        (named, other, "before"),  # it may be another value that is gathered
-    ):
+    unnamed = named.replace("f/tanh", "f/exp")
+    for text, before, expected in (named, given, near), (unnamed, given, "before"), (named, other, "before"):
         (gather,) = Account(parse_module(text), backend="gpu").collectives
         program = parse_module(before)
         (row,) = with_constraints([CollectiveRow(Place("g"), "before", gather)], program)

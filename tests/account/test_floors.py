@@ -65,16 +65,7 @@ ENTRY e {
 def test_callbacks_and_calls_that_do_more_than_move_bytes_may_take_any_time(
     hlofuse: Run, tmp_path: Path, target: str, backend: str, is_open: bool
 ) -> None:
-    text = """HloModule m
-called { p = f32[64] parameter(0)
-  ROOT c = f32[64] custom-call(p), custom_call_target="TARGET" }
-known { p = f32[64] parameter(0)
-  ROOT n = f32[64] exponential(p) }
-ENTRY e { p = f32[64] parameter(0)
-  s = pred[] parameter(1)
-  ROOT r = f32[64] conditional(s, p, p), true_computation=called, false_computation=known }
-"""
-    (tmp_path / "c.hlo").write_text(text.replace("TARGET", target))
+    (tmp_path / "c.hlo").write_text(TEXTS["call"].replace("TARGET", target))
     device = ["--device", "h100_sxm"] if backend == "gpu" else []
     options = [tmp_path / "c.hlo", "--target", backend, *device]
     totals = json.loads(hlofuse("explain", *options, "--format", "json").out)["totals"]

@@ -117,14 +117,7 @@ def contracted(
     batch = [d for d in both if d in remaining]
     batches, along = ([[labels.index(d) for d in ds] for _, labels in sides] for ds in (batch, sums))
     operands = [make.convert(x, value, kind) for value, _ in sides]
-    found = new_dot(
-        x,
-        operands,
-        batches,
-        along,
-        x.element_type,
-        x,
-    )
+    found = new_dot(x, operands, batches, along, x.element_type, x)
     return found, batch + [d for _, labels in sides for d in labels if d in free]
 
 

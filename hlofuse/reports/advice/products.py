@@ -439,21 +439,20 @@ def _solve_sparse(x: Instruction) -> bool:
 _MOVES = {*MOVES} - {"bitcast-convert", "dynamic-slice", "dynamic-update-slice"}
 
 
-def _nonzero(x: Instruction, known: dict[Instruction, Elements], depth: int = 0) -> Elements:
+def _nonzero(x: Instruction, cache: dict[Instruction, Elements], depth: int = 0) -> Elements:
     """False at each place where a formula, a mask, a scatter or a sum of such values writes 0."""
-    is_near = depth < 4 * _FEW and len(known) * x.element_count < 4 * _FEW * MOST_EVALUATED
-    if x not in known and is_near:
-        known[x] = _where_written(x, known, depth + 1)
-    return known[x] if x in known else np.ones(x.shape.dimensions, bool)
+    if x not in cache and depth < 4 * _FEW and len(cache) * x.element_count < 4 * _FEW * MOST_EVALUATED:
+        cache[x] = _where_written(x, cache, depth + 1)
+    return cache[x] if x in cache else np.ones(x.shape.dimensions, bool)
 
 
-def _where_written(x: Instruction, known: dict[Instruction, Elements], depth: int) -> Elements:
+def _where_written(x: Instruction, cache: dict[Instruction, Elements], depth: int) -> Elements:
     with suppress(CannotEvaluate):
         return np.asarray(elements(x, {}, MOST_EVALUATED) != 0)
     loop = x.called_by("while") if x.opcode == "get-tuple-element" else None
     if loop is not None and x in carried_unchanged(body_of(loop)) and loop.operand.opcode == "tuple":
-        return _nonzero(loop.operand.operands[x.tuple_index], known, depth)
-    parts = [_nonzero(o, known, depth) for o in x.operands]
+        return _nonzero(loop.operand.operands[x.tuple_index], cache, depth)
+    parts = [_nonzero(o, cache, depth) for o in x.operands]
     if parts and x.opcode in ("add", "subtract", "negate", "convert", "copy"):
         return parts[0] | parts[-1]
     if parts and x.opcode == "multiply":

@@ -44,17 +44,16 @@ def collective_rows(
 def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[CollectiveRow, ...]:
     """The rows, each gather with the constraint of `program`, the module before optimizations, by which every
     device has the whole dimension, if it asks that of all values with the gather's `op_name` and length."""
-    asked = dict[tuple[Instruction, int], str]()
+    requests = dict[tuple[Instruction, int], str]()
     for x in program.instructions():
-        if custom_call_target(x) != "Sharding":
-            continue
-        line = source_text(program.called_from(x) or program.source_of(x))
-        for spec in shardings_of(x, "sharding")[:1] if line else ():
+        specs = shardings_of(x, "sharding")[:1] if custom_call_target(x) == "Sharding" else []
+        line = source_text(program.called_from(x) or program.source_of(x)) if specs else None
+        for spec in specs if line else ():
             same = [o for o in (x, *origins(x.operand)) if o.sizes == x.sizes]
             whole = [(o, d) for o in same for d, axes in enumerate(spec) if not axes]
-            asked |= dict.fromkeys(whole, f"{line} asks for {_spec_text(spec)}")
-    places = ((x, d) for x in program.instructions() for d in range(x.rank) if asked and x.op_name)
-    constraints = grouped(((x.op_name, d, x.sizes[d:][:1]), asked.get((x, d))) for x, d in places)
+            requests |= dict.fromkeys(whole, f"{line} asks for {_spec_text(spec)}")
+    places = ((x, d) for x in program.instructions() for d in range(x.rank) if requests and x.op_name)
+    constraints = grouped(((x.op_name, d, x.sizes[d:][:1]), requests.get((x, d))) for x, d in places)
     found = []
     for r in rows:
         x = r.collective.instruction
