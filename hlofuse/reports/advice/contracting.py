@@ -550,13 +550,8 @@ class View(Struct):
         if found is None:
             return None
         value, order = found
-        new = make.reduce(
-            x,
-            value,
-            x.operands[1],
-            [k for k, d in enumerate(order) if d in full and d not in labels],
-            x.to_apply,
-        )
+        along = [k for k, d in enumerate(order) if d in full and d not in labels]
+        new = make.reduce(x, value, x.operands[1], along, x.to_apply)
         return new, [d for d in order if d in labels or d not in full]
 
     def _reshaped(
