@@ -137,10 +137,8 @@ def test_rates_that_xla_measured() -> None:
 
 SCHEDULE = """HloModule m, is_scheduled=true, num_partitions=2
 {sum}
-f {{
-  a = f32[1024] parameter(0)
-  ROOT n = f32[1024] negate(a)
-}}
+f {{ a = f32[1024] parameter(0)
+  ROOT n = f32[1024] negate(a) }}
 
 ENTRY e {{
   x = f32[1024] parameter(0)
@@ -229,10 +227,8 @@ def test_without_a_schedule_or_a_rate_it_is_not_known() -> None:
 
 RESHARD = """HloModule m, is_scheduled=true, num_partitions=4
 
-moved {{
-  p = f32[16,64] parameter(0)
-  ROOT t = f32[64,16] transpose(p), dimensions={{1,0}}
-}}
+moved {{ p = f32[16,64] parameter(0)
+  ROOT t = f32[64,16] transpose(p), dimensions={{1,0}} }}
 
 part {{
   p = f32[64,16] parameter(0)
@@ -301,8 +297,7 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
 
 
 CONSTRAINED = """HloModule m
-ENTRY e {
-  x = f32[16,64] parameter(0)
+ENTRY e { x = f32[16,64] parameter(0)
   t = f32[16,64] tanh(x), metadata={op_name="f/tanh"}
   ROOT s = f32[16,64] custom-call(t), custom_call_target="Sharding", sharding={replicated},
     frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [SPEC]>]>"},
@@ -351,11 +346,9 @@ def test_a_result_that_the_devices_do_not_divide(hlofuse: Run, tmp_path: Path) -
 
 
 WITHOUT_LINES = """HloModule m, num_partitions=4
-sum {
-  a = f32[] parameter(0)
+sum { a = f32[] parameter(0)
   b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b)
-}
+  ROOT c = f32[] add(a, b) }
 ENTRY e {
   w = f32[256] parameter(0)
   x = f32[1024] parameter(1)
