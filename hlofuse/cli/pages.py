@@ -57,14 +57,9 @@ def _requested_rules(codes: Strings, rules_by_code: dict[str, Rule]) -> list[Rul
 
 
 def _print_list(rules: list[Rule], console: "Console") -> None:
-    from rich.table import Table
-
     for letters, found in by_family(rules).items():
         console.print(f"{letters}  {printable(family_title(found[0]))}", style="bold")
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True, style="cyan")
-        table.add_column(no_wrap=True)
-        table.add_column()
+        table = plain_table(("", "name"), ("", "name"), ("", "left"))
         for rule in found:
             outcome = rule.runs or ("allows" if rule.allows else "")
             table.add_row(f"  {rule.code}", outcome, printable(rule.title))
@@ -74,8 +69,6 @@ def _print_list(rules: list[Rule], console: "Console") -> None:
 
 
 def _print_pages(rules: list[Rule], console: "Console") -> None:
-    from hlofuse.format.terminal import print_sections
-
     for number, rule in enumerate(rules):
         if number:
             console.print()
@@ -122,4 +115,4 @@ def _print_recipe(console: Any, page: RecipePage) -> None:
     table = page.figures.partition("---|\n")[2]
     figures = re.sub(_ROW, _FIGURES, table.replace("× |", "× as fast, measured |"))
     parts |= {"Program": page.code, "Figures": re.sub(", –( moved)?", "", figures).strip()}
-    print_sections(console, parts.items())
+    print_sections(console, parts.items(), code=("Before", "After", "Program"))

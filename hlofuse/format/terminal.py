@@ -2,10 +2,10 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
 from itertools import groupby, pairwise
 from operator import itemgetter
-from textwrap import wrap
+from textwrap import indent, wrap
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -259,12 +259,15 @@ def name_text(*names: str, style: str = "") -> Text:
     return Text(" → ", style=style).join([Text(printable(n), style=_NAME) for n in names])
 
 
-def print_sections(console: Console, sections: Iterable[tuple[str, str]]) -> None:
-    """Print texts, each below its heading."""
+def print_sections(console: Console, sections: Iterable[tuple[str, str]], code: Container[str] = ()) -> None:
+    """Print texts, each below its heading; those of `code` unbroken, to be copied."""
     for heading, text in sections:
         console.print()
         console.print(heading, style="cyan")
-        indented(console, text)
+        if heading in code:
+            console.print(indent(text, "  "), soft_wrap=True)
+        else:
+            indented(console, text)
 
 
 def final_name_text(final: str | None, name: str, count: int = 1) -> Text:
@@ -319,7 +322,8 @@ class MarkdownPage(Console):
                 text = shown if isinstance(shown, Text) else Text(shown)
                 indent += len(text.plain) - len(text.plain.lstrip(" "))
                 kind = str(style or text.style).split()
-                if "green" in kind and text.plain.lstrip().startswith("hlofuse "):
+                is_command = "green" in kind and text.plain.lstrip().startswith("hlofuse ")
+                if is_command or ("cyan" in kind and indent):
                     self._add(markdown_code(text.plain.strip()), "", indent)
                 elif "cyan" in kind:
                     self._add(_inline(text, ""), "### ")

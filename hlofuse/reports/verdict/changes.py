@@ -9,7 +9,7 @@ from rich.text import Text
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
-from hlofuse.format import bytes_text, plural, printable, signed, us_text
+from hlofuse.format import broken, bytes_text, plural, printable, signed, us_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_lines, print_rest
 from hlofuse.ir import HlofuseError, Module, Record, Strings, replace
 from hlofuse.judge.judge import Judge, Refused
@@ -147,7 +147,7 @@ def print_changes(
     console.print()
     if best is not None:
         line = phrases.change_line(best.trial, v.totals, best.sources, printable(best.label), best.places)
-        console.print(f"Best: {line}", style="bold green")
+        print_lines(console, broken(f"Best: {line}", console.width), 0, "bold green")
     else:
         what = "rule switched off" if ranking.selected else "change"
         tried = f"No {what} saves 0.1% or more ({plural(v.replays, 'replay')})"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from math import isnan, nan
+from textwrap import wrap
 
 from hlofuse.account import Totals
 from hlofuse.cost.cpu.device import CpuDevice
@@ -64,7 +65,7 @@ def times_lines(v: Verdict) -> Iterator[str]:
     if v.cpu is not None:
         yield f"Times: estimates for {cpu_title(v.cpu, v.totals)}; hlofuse calibrate measures yours"
     if v.totals.call_us > 0.5 * (v.totals.us or 0.0) and not v.totals.per_iteration:
-        yield "Several steps (lax.scan) or inputs (vmap) in one jitted program share its call"
+        yield "Several steps (a loop) or inputs (a batch) in one program share its call"
     unknown = [
         (k.open_end, printable(k.place.label))
         for k in v.hot_kernels
@@ -318,8 +319,9 @@ def code_lines(s: Suggestion, width: int) -> list[str]:
         return []
     names = (edit["source"], "write") if edit["source"] else ("before", "after")
     wide = max(map(len, names)) + 2
-    lines = zip(names, (edit["before"], edit["after"]), strict=True)
-    return [f"{printable(name):<{wide}}{shorten(printable(code), width - wide)}" for name, code in lines]
+    own = f"{printable(names[0]):<{wide}}{shorten(printable(edit['before']), width - wide)}"
+    new = f"{names[1]:<{wide}}{printable(edit['after'])}"
+    return [own, *wrap(new, width, subsequent_indent=" " * (wide + 4), break_long_words=False)]
 
 
 def name_text(s: Suggestion) -> str:
