@@ -8,6 +8,7 @@ from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir import HlofuseError, Json, replace
 from hlofuse.reports.check.baseline import parse_bytes
+from hlofuse.reports.common.head import OWN_DECISIONS
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.model import memory_json
@@ -57,11 +58,14 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     if not report.is_fused:
         report.draw_figures = lambda console: print_memory(found, console, limit=5)
         found = replace(found, changes=memory_changes(report.observed, report.facts, lambda: report.verdict))
+    rest = rests_on(report)
+    if report.counted == "xla":  # for these figures no other dump is needed
+        rest["note"] = rest["note"].partition(OWN_DECISIONS)[0]
     return Answer(
         "memory",
         lambda: found,
         json=memory_json,
         body=lambda console, limit=20: print_memory(found, console, limit=limit),
         rows_of="alive",
-        **rests_on(report),
+        **rest,
     )

@@ -185,7 +185,8 @@ _BASIC = (
     "Calls were inlined; tuples, duplicate and unused operations and reshapes were simplified. XLA's other"
     " passes before fusion were not replayed."
 )
-_EXACT_HINT = ' For XLA\'s own decisions, run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
+OWN_DECISIONS = " For XLA's own decisions, run the program with "
+_EXACT_HINT = OWN_DECISIONS + 'XLA_FLAGS="{flags}" and give hlofuse DIR.'
 
 
 def lowering_note(lowering: Compilation) -> str:

@@ -427,7 +427,7 @@ def _outer_name(parameter: Instruction) -> str:
 
 def _named(x: Instruction) -> Instruction:
     """The operation that a result is a copy or another form of: the first with a name."""
-    while not x.op_name and len(x.operands) == 1:
+    while not (x := end_of(x)).op_name and len(x.operands) == 1:
         (source,) = x.operands
         whole = end_of(source)
         is_element = x.opcode == "get-tuple-element" and whole.opcode == "tuple"
