@@ -8,7 +8,7 @@ from rich.console import Console
 from hlofuse.format import bytes_text, printable, us_text
 from hlofuse.format.terminal import print_rows
 from hlofuse.pipelines.flags import joined
-from .space import ACTIONS, FIELDS, Objective, Score
+from .space import ACTIONS, FIELDS, SAME, Objective, Score
 from .strategies import Found
 
 _Written = Callable[[float], str]
@@ -33,7 +33,7 @@ _FIGURES: tuple[_Figure, ...] = (
 
 def change(before: float, after: float) -> str:
     """`−12.3%`, `× 42` for more than tenfold, or `same`, up to a twentieth of a percent."""
-    if abs(after - before) <= 0.0005 * abs(before):
+    if abs(after - before) <= SAME * abs(before):
         return "same"
     if after > 10 * before:
         return f"× {after / before:,.0f}" if before else "from nothing"
@@ -67,11 +67,9 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
     console.print(how, style="dim")
     console.print()
     figures = [f for f in _FIGURES if None not in (getattr(s, f[2]) for s in scores)]
-    rows = []
-    for figure in figures:
-        a, b = (getattr(s, figure[2]) for s in scores)
-        cells = [_cell(figure, s) for s in scores]
-        rows.append((figure[0], *cells, change(a, b)))
+    rows = [
+        (f[0], *(_cell(f, s) for s in scores), change(*(getattr(s, f[2]) for s in scores))) for f in figures
+    ]
     columns = (("", "left"), ("XLA's order", "right"), ("found", "right"), ("change", "right"))
     print_rows(console, columns, rows)
     if found.steps:

@@ -96,7 +96,8 @@ _REMEMBERED = 256  # modules of sequences at hand to go on from
 _REPEATS = 4
 """Sequences that a method may propose, those it tried before included, for each that counts as a try."""
 _NEVER = float("inf")
-_TIMES = ("time", "measured-time")
+TIMES = ("time", "measured-time")
+SAME = 0.0005  # of a figure: a report shows no smaller change
 FIELDS = {"time": "us", "measured-time": "scaled_us", "peak-memory": "peak_temporary_bytes"}
 """Field names in a `Score`, where the objective has another name."""
 
@@ -239,7 +240,7 @@ class Space:
         else:
             score = self.score(moves, with_peak=self.objective == "peak-memory")
             value = _NEVER if score is None else score.by(self.objective)
-            if self.objective in _TIMES and score is not None:
+            if self.objective in TIMES and score is not None:
                 self._default_work = score.bounded_work if not moves else self._default_work
                 # By another library, or in other shapes: its time is unknown.
                 value = value if score.bounded_work == self._default_work else _NEVER

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from hlofuse.ir import Module, Record
-from .space import Moves, Score, Space, SpentBudget
+from .space import SAME, TIMES, Moves, Score, Space, SpentBudget
 
 LONGEST = 40  # Moves in a sequence at most
 _NAMES = {
@@ -76,11 +76,12 @@ def result_of(space: Space, moves: Moves, began: float) -> Found:
 
 
 def minimized(space: Space, moves: Moves) -> Moves:
-    """The sequence without every move that does not make it better."""
+    """The sequence without every move that does not make it better; a time, by what a report shows."""
     at = len(moves) - 1
+    least = space.value(moves) * (1 + (SAME if space.objective in TIMES else 0))
     while at >= 0:
         shorter = moves[:at] + moves[at + 1 :]
-        if space.value(shorter) <= space.value(moves):
+        if space.value(shorter) <= least:
             moves, at = shorter, len(shorter)
         at -= 1
     return moves
