@@ -194,8 +194,8 @@ def check_modules(
             message = f"not in the baseline ({plural(m.profile.figures.kernels, 'kernel')}): --update adds it"
             level = Level.ERROR if strict else Level.WARNING
             found.append(Finding(Code.MODULE_NEW, level, m.profile.name, message))
-        failed = any(f.level is Level.ERROR for f in found)
-        answer = m.verdict() if failed else None
+        broken = {f.code for f in found if f.level is Level.ERROR}
+        answer = _that_helps(m.verdict(), broken) if broken else None
         done.append(ModuleCheck(m.profile, m.file, profile, tuple(found), answer))
     names = {m.profile.name for m in done}
     others = [
@@ -209,6 +209,18 @@ def check_modules(
         if name not in names
     ]
     return Check(tuple(done), tuple(others), baseline_name, what_if=tuple(changes), notes=tuple(notes))
+
+
+_SAVED = {"kernels": "kernels_saved", "bytes": "bytes_saved", "time": "us_saved", "memory": "memory_saved"}
+
+
+def _that_helps(v: Verdict | None, broken: Iterable[Code]) -> Verdict | None:
+    """The verdict without the suggestions that are not known to save any of what is too much."""
+    names = {_SAVED.get(code.partition("-")[2], "") for code in broken} - {""}
+    if v is None or not names:
+        return v
+    left = tuple(s for s in v.suggestions if any((getattr(s.trial, name) or 0) > 0 for name in names))
+    return replace(v, suggestions=left, together=v.together if left == v.suggestions else None)
 
 
 def compare(
