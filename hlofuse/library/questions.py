@@ -140,7 +140,7 @@ class Explain(
     python: str | None = option(
         "--python",
         "PATH",
-        "Python whose JAX compiles for --prove.  [default: $HLOFUSE_PYTHON or this one]",
+        "Python whose JAX compiles for --prove and --measure.  [default: $HLOFUSE_PYTHON or this one]",
     )
 
 

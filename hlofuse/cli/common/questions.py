@@ -1,5 +1,6 @@
 """Commands that are built from the questions of the library: their options, and what a call prints."""
 
+import os
 from collections.abc import Callable
 from dataclasses import Field, fields
 from typing import Any
@@ -51,6 +52,8 @@ def command_of(
         given = {key: _converted(f, values.pop(key)) for key, f in own.items()}
         how = {key: values.pop(key) for key in question.shown}
         request = {key: values.pop(key) for key in ReplayOptions.__slots__ if key in values}
+        if request.get("measure") and given.get("python"):
+            os.environ["HLOFUSE_PYTHON"] = given["python"]
         how |= {"hint": True} if question.has_hints and run is None else {}
         if is_cached:
             with cached_report(input, request) as report:
