@@ -12,7 +12,9 @@ from .opcodes import with_operands, with_trait
 from .shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape, compatible, sizes_agree
 from .text.errors import Rejected, locate
 from .text.infer import RULES
+from .text.patterns import PARENTHESES, split_tuple
 
+_TUPLE = re.compile(PARENTHESES)
 Check = Callable[[Instruction], str | None]
 
 
@@ -57,7 +59,19 @@ def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) 
         if (found := re.compile(line, re.MULTILINE).search(text, place)) is not None:
             place = found.start(1)
             break
-    return locate(text, Rejected(place, f"{x.opcode} {problem}"), filename)
+    return locate(text, Rejected(place, f"{x.opcode} {_brief(problem)}"), filename)
+
+
+def _brief(problem: str) -> str:
+    """The problem; of long tuples the first element that differs."""
+    texts = _TUPLE.findall(problem)
+    found = [split_tuple(text) or [] for text in texts]
+    bare = [[part.partition("{")[0] for part in parts] for parts in found]
+    n = next((n for n, parts in enumerate(zip(*bare, strict=False)) if len({*parts}) > 1), 0)
+    for text, parts in zip(texts, found, strict=True):
+        if len(parts) > max(n, 6):
+            problem = problem.replace(text, f"({len(parts)} elements, number {n}: {parts[n]})", 1)
+    return problem
 
 
 def _dimensions_agree(a: Shape, b: Shape) -> bool:

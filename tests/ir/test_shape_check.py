@@ -63,6 +63,7 @@ WRONG = [
     ("f32[8,15] get-tuple-element(t), index=0", "of (f32[8,16], s32[]) is f32[8,16], not f32[8,15]"),
     ("f32[8,16] get-tuple-element(t), index=2", "has no element 2 to take from (f32[8,16], s32[])"),
     ("(s32[], f32[]) tuple(x, z)", "tuple has s32[] as element 0, but x is f32[8,16]"),
+    ("((f32[8,16]" + ", s32[3]" * 6 + ")) tuple(t)", "tuple has (7 elements, number 1: s32[3]"),
     ("f32[] call(x, z), to_apply=sum", "takes f32[], parameter 0 of sum, but x is f32[8,16]"),
     ("f32[] call(z), to_apply=sum", "has 1 operands, but sum has 2 parameters"),
 ]  # fmt: skip
