@@ -236,7 +236,8 @@ def _load_from_profile(path: str, name: str | None) -> Module:
         raise HlofuseError(
             f"{printable(label)} has times and no HLO: explain its dump, with --profile {printable(path)}"
         )
-    found = _parsed(find_module(hlo_text(chosen.proto(), PROTO, label), label), path)
+    text = hlo_text(chosen.proto(), PROTO, label, f"explain DUMP --profile {printable(path)}")
+    found = _parsed(find_module(text, label), path)
     found.filename = path
     found.findings["profile"] = profile, chosen
     return found
@@ -296,7 +297,7 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
         hint = did_you_mean(module, names) if module is not None else ""
         problem = f"no module {printable(module)}" if module is not None else "several modules"
         listed = listing(list(map(printable, names)), 12)
-        hint = hint or f"; select one with --module: {listed}\n{RANKED}"
+        hint = hint or f"; select one with --module: {listed}" + f"\n{RANKED}" * (len(names) > 1)
         raise HlofuseError(f"{printable(folder)} has {problem}{hint}")
     return folder / module
 

@@ -229,15 +229,16 @@ class ForeignError(HlofuseError):
     """The jaxlib at hand refuses a program."""
 
 
-def hlo_text(data: bytes, form: str, name: str) -> str:
-    """HLO text of a module in another form; `HlofuseError` without jaxlib, or where that refuses it."""
+def hlo_text(data: bytes, form: str, name: str, instead: str = "capture FILE --python PYTHON") -> str:
+    """HLO text of a module in another form; `HlofuseError` without jaxlib, with the command to run instead,
+    or where jaxlib refuses it."""
     try:
         import jaxlib._hlo
         import jaxlib._jax
     except ImportError:
         raise HlofuseError(
             f'{printable(name)} is {form}, which needs jaxlib to be read; pip install ".[capture]"'
-            " from a checkout of hlofuse; or capture PROGRAM --python PYTHON; or explain DUMP --profile FILE"
+            f" from a checkout of hlofuse, or run hlofuse {instead}"
         ) from None
     try:
         if form == PROTO:

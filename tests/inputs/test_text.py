@@ -83,6 +83,8 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (b"Traceback\n" + b"  File x\n" * 2000 + b"RESOURCE_EXHAUSTED: Out\n", "hlofuse memory DUMP"),
         (b"digraph G {\nrankdir = TB;\n}\n", "a drawing for Graphviz"),
         (b'strict digraph "f" {\n}\n', "a drawing for Graphviz"),
+        (b"<svg><title>%a = f32[2] negate(%b)</title></svg>", "a drawing, not HLO"),
+        (b"<!doctype html>\n<script>\nimport x\n</script>", "a web page without a module"),
         (b"{'flops': 64.0, 'bytes accessed': 96.0}\n", "the result of cost_analysis()"),
         (b"[{'bytes accessed0{}': 32.0, 'flops': 64.0}]\n", "the result of cost_analysis()"),
         (b"CompiledMemoryStats(generated_code_size_in_bytes=0)\n", "the result of memory_analysis()"),
