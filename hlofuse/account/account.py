@@ -257,11 +257,17 @@ class Account:
         floors = {r.instruction for r in self.rows if r.is_floor and r.kind not in ("copy", "memset")}
         return collectives_of(self.module, runs, self._exchanges, self._overlaps, times, floors)
 
+    @property
+    def _is_timed(self) -> bool:
+        return self.launch_overhead_us is not None or self.times is not None
+
     @cached_property
     def _run_counts(self) -> tuple[dict[Computation, int], set[Computation]]:
         rows = self._rows_by_computation
         order = [c for c in self.module.computation_post_order() if c in rows]
-        time = {c: sum(math.inf if r.is_open else r.us or 0.0 for r in rows[c]) for c in order}
+        time = {
+            c: sum(math.inf if self._is_timed and r.is_open else r.us or 0.0 for r in rows[c]) for c in order
+        }
         return count_runs({c: (time[c], sum(r.cost.bytes_accessed for r in rows[c])) for c in order})
 
     def runs(self, computation: Computation) -> int:
@@ -386,8 +392,7 @@ class Account:
     @cached_property
     def sums(self) -> Totals:
         """The totals without memory, which takes longer to work out."""
-        timed = self.launch_overhead_us is not None or self.times is not None
-        totals = replace(totals_of(self.rows, timed=timed), devices=self.module.devices)
+        totals = replace(totals_of(self.rows, timed=self._is_timed), devices=self.module.devices)
         if totals.per_iteration:
             loops = (x for c in self._run_counts[0] for x in c if x.opcode == "while")
             most = [counted_trips(x, most=True) or 0 for x in loops if trip_count_of(x) is None]
@@ -512,7 +517,7 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
             copies += runs
             copy_bytes += cost.bytes_accessed * runs
         waits += row.wait_us * runs
-        open_ended += row.is_open and runs > 0
+        open_ended += timed and row.is_open and runs > 0
         if row.us is not None and row.is_floor:
             floors += 1
             floor += row.us * runs
