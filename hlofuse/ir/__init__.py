@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .fusing import module_of as module_of
     from .graph import Computation as Computation
     from .graph import Instruction as Instruction
+    from .graph import Instructions as Instructions
     from .graph import Module as Module
     from .graph import OrderSource as OrderSource
     from .graph import Predicate as Predicate
@@ -56,7 +57,7 @@ _NAMES = {
     "copy": "copy_module",
     "errors": "HloParseError HlofuseError",
     "fusing": "computation_of module_of",
-    "graph": "Computation Instruction Module OrderSource Predicate callees",
+    "graph": "Computation Instruction Instructions Module OrderSource Predicate callees",
     "grouping": "grouped numbered post_order reach unmatched",
     "literal": "Literal",
     "opcodes": "PrintOptions values with_trait",

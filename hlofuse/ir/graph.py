@@ -461,6 +461,7 @@ class Instruction:
 
 
 Predicate: TypeAlias = Callable[[Instruction], bool]
+Instructions: TypeAlias = list[Instruction]
 
 
 class Computation:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import inside, kernels
-from hlofuse.ir import Computation, Instruction, Module, grouped
+from hlofuse.ir import Computation, Instruction, Instructions, Module, grouped
 from hlofuse.ir.native import no_collection
 from .graph import Graph, Matched, Occurrence, Region
 from .key import Keys, Strictness, payload, result
@@ -264,7 +264,7 @@ class Pairs:
                     taken.add(old)
         return pairs
 
-    def _candidates(self, new: Instruction) -> list[Instruction]:
+    def _candidates(self, new: Instruction) -> Instructions:
         """Instructions that compute every result of `new`, exact ones first."""
         results = _results(new)
         places = [p for r in results if (p := [o.kernel for o in self.before_of(r)])]
@@ -304,7 +304,7 @@ class Pairs:
                         pairs[new] = elements[source, new.tuple_index]
 
 
-def _results(x: Instruction) -> list[Instruction]:
+def _results(x: Instruction) -> Instructions:
     """The instructions that compute its results: roots of a fusion, without copies of `copy_fusion`."""
     root = x
     while root.opcode == "fusion" and root.called:
@@ -376,7 +376,7 @@ class _Counterparts:
                 return False
         return True
 
-    def _match_dead(self, some: list[Instruction], others: list[Instruction]) -> bool:
+    def _match_dead(self, some: Instructions, others: Instructions) -> bool:
         """Match dead instructions, operands before users, so that the operands have counterparts."""
         if len(some) != len(others):
             return False
@@ -414,7 +414,7 @@ class _Counterparts:
         return (x.opcode, result(x).key, self._keys.attributes(x.attributes), text, len(x.called))
 
 
-def _left(computation: Computation, paired: Container[Instruction]) -> list[Instruction]:
+def _left(computation: Computation, paired: Container[Instruction]) -> Instructions:
     return [
         x
         for x in computation.post_order()

@@ -11,7 +11,7 @@ from enum import IntEnum
 from itertools import chain, pairwise
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
-from hlofuse.ir import Computation, Instruction, Module, grouped, numbered, values
+from hlofuse.ir import Computation, Instruction, Instructions, Module, grouped, numbered, values
 from .names import (
     LOWERED,
     is_of_call,
@@ -133,7 +133,7 @@ def _count_within(numbers: list[int], first: int, last: int) -> int:
     return bisect_right(numbers, last) - bisect_left(numbers, first)
 
 
-def program_order(operations: list[Instruction]) -> list[Instruction]:
+def program_order(operations: Instructions) -> Instructions:
     """The operations, given in text order, in program order: the front end has put its constants first."""
     place = numbered(operations)
     number = {x: name_before_renaming(x).number for x in operations}
@@ -152,9 +152,9 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
     heads = {own[0] for own in chains.values()}
     ready = [(rank[x], place[x]) for x in heads if not unread[x]]
     heapq.heapify(ready)
-    backwards = list[Instruction]()
+    backwards = Instructions()
     needed_once = _needed_once(sources)
-    pending = list[Instruction]()
+    pending = Instructions()
     """Operations whose only reader is placed already; the latest goes first."""
 
     while heads:
@@ -189,7 +189,7 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
 
 def _needed_once(
     sources: Mapping[Instruction, Iterable[Instruction]],
-) -> dict[Instruction, list[Instruction]]:
+) -> dict[Instruction, Instructions]:
     """Sources with one reader, right before it in a text whenever they were created; not the root."""
     inside = (x for x in sources if x.computation is not None and x is not x.computation.root)
     readers = grouped((source, x) for x in inside for source in sources[x])
@@ -209,7 +209,7 @@ def estimate_order(module: Module) -> None:
             computation.reorder(_place_elements(_by_id(computation, named)))
 
 
-def _place_elements(order: list[Instruction]) -> list[Instruction]:
+def _place_elements(order: Instructions) -> Instructions:
     """The order with get-tuple-elements right after their tuple, as passes create them."""
     place = {x: (k, 0) for k, x in enumerate(order)}
     for k, x in enumerate(order, 1):
@@ -346,7 +346,7 @@ def add_recreated(phases: Phases) -> None:
     phases.update(dict.fromkeys([*moved, *spread], Phase.SIMPLIFIED_AGAIN))
 
 
-def alone_in_layout(phases: Phases) -> list[Instruction]:
+def alone_in_layout(phases: Phases) -> Instructions:
     """Operations without neighbours in another layout, but with a stem shared by framework and compiler.
     LayoutNormalization recreated all in one layout, or none. One after a reshape keeps its stem."""
     laid_out = {x for x, p in phases.items() if p == Phase.LAYOUTS and not is_broadcast_of_constant(x)}
@@ -362,10 +362,10 @@ def alone_in_layout(phases: Phases) -> list[Instruction]:
 _SPREAD = ("broadcast", "iota")
 
 
-def split_rounds(recreated: Iterable[Instruction]) -> list[Instruction]:
+def split_rounds(recreated: Iterable[Instruction]) -> Instructions:
     """The instructions recreated after the first round, by round of the two passes."""
     rest = dict.fromkeys(recreated)
-    rounds = list[Instruction]()
+    rounds = Instructions()
     while rest:
         done = len(rounds)
         found = {x: None for x in rest if rest.keys().isdisjoint(_sources(x))}
@@ -376,14 +376,14 @@ def split_rounds(recreated: Iterable[Instruction]) -> list[Instruction]:
     return [*rounds, *rest]
 
 
-def _sources(x: Instruction) -> list[Instruction]:
+def _sources(x: Instruction) -> Instructions:
     """The instructions recreated earlier: the arrays that one reads, and for a constant its first reader."""
     if x.opcode not in _SPREAD:
         return [o for o in x.operands if not is_constant(o)]
     return x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1]
 
 
-def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
+def _by_id(computation: Computation, named: frozenset[Instruction]) -> Instructions:
     evidence = Evidence(computation, named)
     phases = {x: phase_of(evidence, x) for x in computation if x.opcode != "parameter"}
     phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from hlofuse.analysis.elementwise import is_fusion_body
-from hlofuse.ir import Computation, Instruction, Module, with_trait
+from hlofuse.ir import Computation, Instruction, Instructions, Module, with_trait
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.removing import has_side_effect, is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.matching.key import Keys
@@ -52,7 +52,7 @@ class _OneComputation(Struct):
 
     def _combine_instructions(self) -> bool:
         changed = False
-        firsts, equals = dict[Hashable, Instruction](), dict[Hashable, list[Instruction]]()
+        firsts, equals = dict[Hashable, Instruction](), dict[Hashable, Instructions]()
         for instruction in self._computation.post_order():
             if instruction.computation is None or not _may_be_considered(instruction):
                 continue
@@ -154,7 +154,7 @@ class _OneComputation(Struct):
         self._recorder.apply(rule, self._computation.name, [removed], [survivor])
 
 
-def _duplicate_of(instruction: Instruction, candidates: list[Instruction]) -> Instruction | None:
+def _duplicate_of(instruction: Instruction, candidates: Instructions) -> Instruction | None:
     """The first of these equal ones that may take the place of the instruction."""
     if not _is_considered(instruction):
         return None

@@ -58,7 +58,7 @@ def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
     if opcode == "dynamic-update-slice":
         return number <= 1 and (inside or len(reader.operand.users) == 1)
     if opcode == "convolution":
-        is_narrow = value.opcode == "convert" and value.shape.byte_size == value.element_count
+        is_narrow = value.opcode == "convert" and value.byte_size == value.element_count
         return not (is_narrow and is_loop(value.operand))
     return opcode in ("reduce", "scatter") or (is_loop(reader) and opcode != "fusion")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, Module, replace_instruction, values
+from hlofuse.ir import Instruction, Instructions, Module, replace_instruction, values
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common import make
@@ -162,7 +162,7 @@ def _of_like_slices(i: Instruction) -> bool:
     )
 
 
-def _group(i: Instruction) -> list[Instruction]:
+def _group(i: Instruction) -> Instructions:
     """The same operation on pieces of the same arrays (`FindElementwiseOperationGroup`)."""
     keys = Keys()
     wanted = keys.operation(i)
@@ -188,7 +188,7 @@ def _is_similar(i: Instruction, candidate: Instruction) -> bool:
     )
 
 
-def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
+def _sink(group: Instructions, sources: Instructions) -> None:
     shape = sources[0].shape.with_element_type(group[0].element_type)
     whole = make.copy_of(group[0], sources, shape)
     for user in group:

@@ -4,7 +4,7 @@ import math
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Instruction, replace
+from hlofuse.ir import Instruction, Instructions, replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
@@ -447,7 +447,7 @@ def handle_concatenate(c: Context, x: Instruction) -> bool:
     return False
 
 
-def _join_slices(operands: list[Instruction], dimension: int) -> list[Instruction]:
+def _join_slices(operands: Instructions, dimension: int) -> Instructions:
     """Slices of one array that lie side by side are one slice."""
     joined = []
     k = 0

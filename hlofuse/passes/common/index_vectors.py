@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir import Computation, Instruction, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Instructions, Shape, computation_of, module_of
 from hlofuse.passes.common import make
 from .make import elements
 from .shapes import array, is_identity, is_sorted, numbers_of, permute
@@ -55,7 +55,7 @@ def slice_at(x: Instruction, start: Instruction, sizes: Sequence[int]) -> Instru
     return make.dynamic_slice(x, x, scalars(start), sizes)
 
 
-def scalars(index: Instruction) -> list[Instruction]:
+def scalars(index: Instruction) -> Instructions:
     return [
         make.reshape(index, array(index.element_type), make.part(index, index, k, k + 1))
         for k in range(index.sizes[0])
@@ -90,7 +90,7 @@ def is_simplified_scatter(scatter: Instruction) -> bool:
     )
 
 
-Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
+Body = Callable[[Instruction, Instructions], Instructions]
 """From the iteration number and the state to the next state."""
 
 
@@ -100,7 +100,7 @@ def counted_loop(
     body_of: Body,
     count: int = 1,
     counter: str = "s32",
-) -> list[Instruction]:
+) -> Instructions:
     """The state after `count` iterations of a loop next to `at` (`MakeCountedLoop`, `while_util.cc`)."""
     init = make.tuple_of(at, [make.scalar(at, counter, 0), *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)

@@ -26,7 +26,7 @@ from hlofuse.analysis.hlo_value import HloUse, HloValue, Index, shape_tree, subs
 from hlofuse.analysis.in_place import InPlacePair
 from hlofuse.analysis.kernels import end_of
 from hlofuse.analysis.memory_scheduler import live_ranges
-from hlofuse.ir import Computation, Instruction, Module, Shape, grouped, numbered, values
+from hlofuse.ir import Computation, Instruction, Instructions, Module, Shape, grouped, numbered, values
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import replace_users
@@ -295,7 +295,7 @@ def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Ins
         seen.add(start)
         pending = [(start, _rest(start, ordering))]
         yield from start.parameters
-        waiting = list[Instruction]()
+        waiting = Instructions()
         while pending:
             computation, rest = pending[-1]
             x = waiting.pop() if waiting and waiting[-1].computation is computation else next(rest, None)
@@ -348,7 +348,7 @@ class _CopyRemover:
     """The values of every buffer that a copy reads or writes, while copies go."""
 
     def __init__(
-        self, module: Module, alias_info: AliasInfo, ordering_of: OrderingOf, copies: list[Instruction]
+        self, module: Module, alias_info: AliasInfo, ordering_of: OrderingOf, copies: Instructions
     ) -> None:
         alias = HloAlias(module, alias_info)
         self._dataflow, self._alias_info = alias.dataflow, alias_info

@@ -5,7 +5,7 @@ becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 from collections.abc import Iterator
 
 from hlofuse.analysis.call_sites import with_changed_after
-from hlofuse.ir import Computation, Instruction, Module, replace, values, with_trait
+from hlofuse.ir import Computation, Instruction, Instructions, Module, replace, values, with_trait
 from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, ReleasePass
@@ -39,7 +39,7 @@ def _split(
     recorder: Recorder,
 ) -> None:
     parts = list(concatenate.operands)
-    name, concatenates = concatenate.name, list[Instruction]()
+    name, concatenates = concatenate.name, Instructions()
     while len(parts) > 1:
         joined = []
         for start in range(0, len(parts), batch):
@@ -54,7 +54,7 @@ def _split(
     recorder.apply(MANY_OPERANDS, computation.name, [name], concatenates)
 
 
-def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:
+def _concatenate(whole: Instruction, parts: Instructions) -> Instruction:
     dimension = whole.dimensions[0]
     sizes = list(whole.sizes)
     sizes[dimension] = sum(p.sizes[dimension] for p in parts)

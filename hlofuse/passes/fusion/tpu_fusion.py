@@ -64,11 +64,11 @@ def _rank(product: Instruction) -> int:
     if len(product.users) > 1:
         return 2
     operands = [(o, without_bitcasts(o)) for o in product.operands]
-    size = product.shape.byte_size
-    larger = [(o, x) for o, x in operands if is_loop(x) and o.shape.byte_size > size]
+    size = product.byte_size
+    larger = [(o, x) for o, x in operands if is_loop(x) and o.byte_size > size]
     if any(len(o.users) == len(x.users) == 1 for o, x in larger):
         return 0
-    sliced = any(x.opcode == "dynamic-slice" and x.shape.byte_size >= size for _, x in operands)
+    sliced = any(x.opcode == "dynamic-slice" and x.byte_size >= size for _, x in operands)
     return 1 if larger or sliced else 2
 
 

@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.reductions import (
     reduction_of,
 )
 from hlofuse.cost.gpu.shapes import inverse, normalized_transpose
-from hlofuse.ir import Instruction, Module, Shape
+from hlofuse.ir import Instruction, Instructions, Module, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import add, added, bitcast
@@ -31,12 +31,12 @@ from hlofuse.rules.rewrites import GROUPED_DIMENSIONS, LONG_SUM_ON_GPU, SPLIT_DI
 from hlofuse.trace import Recorder
 
 
-def inputs_of(reduce: Instruction) -> list[Instruction]:
+def inputs_of(reduce: Instruction) -> Instructions:
     """`HloReduceInstruction::inputs`."""
     return reduce.operands[: len(reduce.operands) // 2]
 
 
-def initial_values_of(reduce: Instruction) -> list[Instruction]:
+def initial_values_of(reduce: Instruction) -> Instructions:
     return reduce.operands[len(reduce.operands) // 2 :]
 
 
@@ -270,7 +270,7 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
     return replaced(reduce, reduce_like(reduce, reduce.shape, _elements(reduce, first), [outer]))
 
 
-def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
+def _elements(reduce: Instruction, first: Instruction) -> Instructions:
     if not first.is_tuple:
         return [first]
     return [make.bare_element(reduce, first, k) for k in range(len(first.shape.tuple_shapes))]
@@ -292,7 +292,7 @@ class ReduceDecomposer(Pass):
         return not is_free and _decompose(reduce)
 
 
-def _default_shapes(reduce: Instruction, inputs: list[Instruction]) -> tuple[Shape, ...]:
+def _default_shapes(reduce: Instruction, inputs: Instructions) -> tuple[Shape, ...]:
     """The shapes that the results have without a layout of their own (`InferReduceShape`)."""
     return tuple(without(i.shape, reduce.dimensions) for i in inputs)
 

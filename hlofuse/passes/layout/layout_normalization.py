@@ -7,7 +7,7 @@ import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
-from hlofuse.ir import Dims, Instruction, Module, Predicate, Shape, set_attribute
+from hlofuse.ir import Dims, Instruction, Instructions, Module, Predicate, Shape, set_attribute
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common import make
@@ -132,7 +132,7 @@ def normal_input(operand: Instruction) -> Instruction:
     return operand.operand
 
 
-def _normal_inputs(hlo: Instruction) -> list[Instruction]:
+def _normal_inputs(hlo: Instruction) -> Instructions:
     return [normal_input(o) for o in hlo.operands]
 
 
@@ -181,11 +181,11 @@ class _Visitor:
         self.visited.add(new)
         return replaced(hlo, maybe_bitcast(new, hlo.shape))
 
-    def _added(self, hlo: Instruction, inputs: list[Instruction], **attributes: object) -> bool:
+    def _added(self, hlo: Instruction, inputs: Instructions, **attributes: object) -> bool:
         new = add(hlo, hlo.opcode, physical(hlo.shape), inputs, copied_attributes=attributes)
         return self._done(hlo, new)
 
-    def _derived(self, hlo: Instruction, inputs: list[Instruction], **attributes: object) -> bool:
+    def _derived(self, hlo: Instruction, inputs: Instructions, **attributes: object) -> bool:
         return self._done(hlo, derived(hlo, hlo.opcode, physical(hlo.shape), inputs, **attributes))
 
     def _default(self, hlo: Instruction) -> bool:

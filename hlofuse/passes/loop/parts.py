@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlofuse.ir import Computation, Instruction, Shape, grouped, has_side_effect, numbered
+from hlofuse.ir import Computation, Instruction, Instructions, Shape, grouped, has_side_effect, numbered
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
@@ -19,7 +19,7 @@ def condition_of(loop: Instruction) -> Computation:
     return dict(loop.called)["condition"]
 
 
-def loops_of(computations: Iterable[Computation]) -> list[Instruction]:
+def loops_of(computations: Iterable[Computation]) -> Instructions:
     return [i for c in computations for i in c if i.opcode == "while"]
 
 
@@ -27,11 +27,11 @@ def is_element(x: Instruction, source: Instruction, index: int) -> bool:
     return x.opcode == "get-tuple-element" and x.operand is source and x.tuple_index == index
 
 
-def elements_read(source: Instruction) -> list[Instruction]:
+def elements_read(source: Instruction) -> Instructions:
     return [u for u in source.users if u.opcode == "get-tuple-element"]
 
 
-def carried_unchanged(body: Computation) -> list[Instruction]:
+def carried_unchanged(body: Computation) -> Instructions:
     """Elements that the body passes on as it got them (`GetInvariantGTEsForWhileBody`)."""
     parameter = body.parameters[0]
     return [o for k, o in enumerate(body.root.operands) if is_element(o, parameter, k)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Dims, Instruction, Module, Shape, replace_instruction
+from hlofuse.ir import Computation, Dims, Instruction, Instructions, Module, Shape, replace_instruction
 from hlofuse.passes.base import NotRepresentable, Pass, ReleasePass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation
@@ -154,7 +154,7 @@ def _slice(gather: Instruction) -> Instruction:
     remaining = [n for d, n in enumerate(sizes) if d not in dropped]
     state.append(make.broadcast(gather, array(gather.element_type, [1, *remaining]), zero))
 
-    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+    def body(number: Instruction, state: Instructions) -> Instructions:
         """`GatherLoopBody`."""
         operand, indices, result = state
         place = make.broadcast(number, array("s32", [1]), number)
@@ -336,8 +336,8 @@ def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
 def _body(
     scatter: Instruction,
     number: Instruction,
-    state: list[Instruction],
-) -> list[Instruction]:
+    state: Instructions,
+) -> Instructions:
     """`ScatterLoopBody`."""
     count = len(state) // 2
     bases, indices, updates = state[:count], state[count], state[count + 1 :]
@@ -346,7 +346,7 @@ def _body(
     start = in_operand_space(index, bases[0].rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
     first = make.padded(place, place, 0, updates[0].rank - 1)
     sizes = list[int]()
-    parts, old = list[Instruction](), list[Instruction]()
+    parts, old = Instructions(), Instructions()
     for base, update in zip(bases, updates, strict=True):
         part = without_dimensions(slice_at(update, first, [1, *update.sizes[1:]]), [0])
         sizes = list(part.sizes)

@@ -6,7 +6,17 @@ from itertools import count
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Instruction, Shape, computation_of, grouped, has_side_effect, module_of, reach, values
+from hlofuse.ir import (
+    Instruction,
+    Instructions,
+    Shape,
+    computation_of,
+    grouped,
+    has_side_effect,
+    module_of,
+    reach,
+    values,
+)
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, numbers_of, ranges_of, with_dimensions
@@ -66,7 +76,7 @@ def update_stack(loop: Instruction) -> bool:
     found = False
     for k, x in forward.changed():
         row = forward.written(k)
-        changes = list[Instruction]()
+        changes = Instructions()
         while row is not None and (row.opcode == "reshape" or row.opcode in _UPDATES):
             changes += [row] if row.opcode in _UPDATES else []
             row = row.operand
@@ -163,7 +173,7 @@ def compute_again(loop: Instruction) -> bool:
     return False
 
 
-def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> list[Instruction]:
+def _reads_of(backward: Batch | None, stack: Instruction, shape: Shape) -> Instructions:
     """The parts of an array that each iteration of a loop reads; none if it reads others."""
     if backward is None:
         return []
@@ -252,7 +262,7 @@ def wait_for_reads(loop: Instruction) -> bool:
     return found
 
 
-def _wait(at: Instruction, values: list[Instruction], readers: list[list[Instruction]]) -> None:
+def _wait(at: Instruction, values: Instructions, readers: list[Instructions]) -> None:
     both = make.tuple_of(at, values)
     barrier = make.add(at, "opt-barrier", both.shape, [both])
     for value, new, own in zip(values, make.elements(barrier, range(len(values))), readers, strict=True):
@@ -272,7 +282,7 @@ class Together(Batch):
         trips = sum(x.element_count for x in lanes) if is_flat else len(lanes)
         super().__init__(lanes[0], trips, computation_of(lanes[0]))
         self.is_flat, self.keys = is_flat, Keys()
-        self.lanes: dict[Instruction, list[Instruction]] = {}
+        self.lanes: dict[Instruction, Instructions] = {}
 
     def join(self, lanes: Sequence[Instruction]) -> bool:
         """Have these values be one; True where one operation computes them all, and each is in one place."""
@@ -297,9 +307,9 @@ class Together(Batch):
         self.computed[first] = make.reshape(self.loop, self._leading(first.shape), joined)
         return False
 
-    def parts(self, whole: Instruction, lanes: Sequence[Instruction]) -> list[Instruction]:
+    def parts(self, whole: Instruction, lanes: Sequence[Instruction]) -> Instructions:
         """The values that are joined."""
-        found, start = list[Instruction](), 0
+        found, start = Instructions(), 0
         for x in lanes:
             end = start + self._one(x.shape).dimensions[0]
             found.append(make.reshape(whole, x.shape, make.part(whole, whole, start, end)))

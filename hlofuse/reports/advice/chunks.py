@@ -1,6 +1,6 @@
 """Large arrays, and what follows from them, in loops over parts of one dimension."""
 
-from hlofuse.ir import Instruction, Shape, computation_of, module_of, reach
+from hlofuse.ir import Instruction, Instructions, Shape, computation_of, module_of, reach
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.shapes import with_dimensions
@@ -113,10 +113,10 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
     if not results or any(along.get(o, d) != d for o, d in pairs) or not later.isdisjoint(leaves):
         return False
 
-    def iteration(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+    def iteration(number: Instruction, state: Instructions) -> Instructions:
         values = dict(zip(leaves, state, strict=False))
 
-        def starts(x: Instruction, d: int) -> list[Instruction]:
+        def starts(x: Instruction, d: int) -> Instructions:
             length = make.scalar(number, "s32", x.sizes[d] // count)
             return starts_at(number, x.rank, make.binary(number, "multiply", number, length), d)
 
@@ -141,7 +141,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
             if x.is_array:
                 resize(new, [k == d for k in range(x.rank)])
             values[x] = new
-        found = list[Instruction]()
+        found = Instructions()
         for x, total in zip(results, state[len(leaves) :], strict=True):
             if x in sums:
                 found.append(make.binary(number, "add", total, values[x]))

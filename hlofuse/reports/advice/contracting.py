@@ -8,7 +8,17 @@ from math import prod
 from msgspec import Struct
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Dims, Instruction, Predicate, SliceRange, SliceRanges, Window, WindowDimension, reach
+from hlofuse.ir import (
+    Dims,
+    Instruction,
+    Instructions,
+    Predicate,
+    SliceRange,
+    SliceRanges,
+    Window,
+    WindowDimension,
+    reach,
+)
 from hlofuse.ir.opcodes import values as opcodes
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -149,9 +159,9 @@ def spread_factor(x: Instruction) -> Labelled:
 _MOST_TERMS = 1000  # a square of a square has twice the factors
 
 
-def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
+def terms_of(x: Instruction, opcode: str = "add") -> Instructions:
     """The values that a sum, or another operation on two, combines."""
-    terms, waiting = list[Instruction](), [x]
+    terms, waiting = Instructions(), [x]
     while waiting:
         term = waiting.pop()
         if term.opcode == opcode and (term is x or len(term.users) == 1) and len(terms) < _MOST_TERMS:
@@ -319,7 +329,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     return replace(x, over(value, with_factors(value, summed_up, outer), remaining))
 
 
-def _weighted(value: Instruction, terms: list[Instruction], labels: list[int]) -> list[Labelled]:
+def _weighted(value: Instruction, terms: Instructions, labels: list[int]) -> list[Labelled]:
     """The factors of the one matrix product among the terms, each by the others that have its dimensions."""
     dots = [t for t in terms if t.opcode == "dot"]
     if len(dots) != 1:
@@ -436,7 +446,7 @@ def reorder(x: Instruction) -> bool:
 
 def _scaled_factors(
     x: Instruction, value: Instruction, labels: list[int]
-) -> tuple[list[Labelled], list[Instruction]]:
+) -> tuple[list[Labelled], Instructions]:
     """The factors of the matrix product that `value` scales by rows or columns, scaled, and the sums over the
     product; none where something else reads it."""
     scales = [(v, [labels[d] for d in own]) for v, own in multiplied(value)]
@@ -456,7 +466,7 @@ def _sum_apart(total: Instruction) -> bool:
     return product_of_sums(total, "dot")
 
 
-def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> list[Instruction]:
+def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> Instructions:
     """A product with joined values, some of them `chosen`, or joined rows, becomes products with each."""
     factors = labelled(x)
     for side, (joined, labels) in enumerate(factors):
@@ -466,7 +476,7 @@ def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> 
         number = labels[joined.dimensions[0]]
         if number >= 0 and (number in own or not of_rows):
             continue
-        terms = list[Instruction]()
+        terms = Instructions()
         start = 0
         for o in joined.operands:
             end = start + o.sizes[joined.dimensions[0]]
@@ -625,7 +635,7 @@ def _multiply_basis(x: Instruction, matrix: Labelled, one: Labelled) -> bool:
     batch = [d for d in labels if d >= 0]
     if labels.count(-1) != 1 or len(batch) + 1 < len(labels) or not {*batch} <= {*matrix[1]}:
         return False
-    given = list[Instruction]()
+    given = Instructions()
 
     def last(value: Instruction, names: list[int]) -> Labelled | None:
         if value.opcode in _MOVING:

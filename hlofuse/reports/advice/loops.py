@@ -7,7 +7,7 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Computation, Instruction, Shape, computation_of, module_of, set_attribute
+from hlofuse.ir import Computation, Instruction, Instructions, Shape, computation_of, module_of, set_attribute
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of
@@ -53,7 +53,7 @@ def plain_counter(loop: Instruction) -> Counter | None:
     return counter if only_elements_are_read(loop) else None
 
 
-def replace_state(loop: Instruction, state: list[Instruction]) -> None:
+def replace_state(loop: Instruction, state: Instructions) -> None:
     """Have all that reads the loop read these elements."""
     for element in list(loop.users):
         if element.opcode == "get-tuple-element" and element not in state:
@@ -84,13 +84,13 @@ class _Unrolling:
         self._body = body_of(loop)
         self._number = counter.index
         self._blocks: dict[Instruction, Instruction] = {}
-        self._updates: dict[Instruction, list[Instruction]] = {}
+        self._updates: dict[Instruction, Instructions] = {}
         self._along = {}
         for x in self._body:
             if (along := self._own_part(x)) is not None:
                 self._along[x.operand.tuple_index] = along
 
-    def whole(self) -> list[Instruction]:
+    def whole(self) -> Instructions:
         """The state after all iterations, next to the loop."""
         return self._iterations(self._loop, list(self._loop.operand.operands))
 
@@ -123,7 +123,7 @@ class _Unrolling:
         old_shapes = loop.shape.tuple_shapes
         replace_state(loop, [_in_shape(o, s) for o, s in zip(after, old_shapes, strict=True)])
 
-    def _iterations(self, at: Instruction, before: list[Instruction]) -> list[Instruction]:
+    def _iterations(self, at: Instruction, before: Instructions) -> Instructions:
         self._at, self._before, self._state = at, before, list(before)
         number = before[self._number]
         first, kind = number, number.element_type
@@ -171,7 +171,7 @@ class _Unrolling:
         fits = carried.sizes[along[0]] == self._counter.trips
         return along[0] if alone and fits and part.sizes[along[0]] == 1 else None
 
-    def _starts(self, x: Instruction, along: int) -> list[Instruction]:
+    def _starts(self, x: Instruction, along: int) -> Instructions:
         number = self._before[self._number]
         zero = make.scalar(self._at, number.element_type, 0)
         return [number if k == along else zero for k in range(x.rank + 1)]
@@ -228,7 +228,7 @@ def is_own(x: Instruction) -> bool:
 
 
 def _loops(
-    where: Callable[[int, Computation, list[Instruction]], bool],
+    where: Callable[[int, Computation, Instructions], bool],
     backend: str = "",
     nested: bool = False,
     own: bool = True,
@@ -247,12 +247,12 @@ def _loops(
     return each(matches, "while", backend=backend)
 
 
-def _swaps(trips: int, body: Computation, changed: list[Instruction]) -> bool:
+def _swaps(trips: int, body: Computation, changed: Instructions) -> bool:
     moved = (i for i in changed if i.operands and i.operand is body.parameters[0])
     return trips % 2 == 0 and any(i.byte_size > 1024 for i in moved)
 
 
-def _is_search(_trips: int, body: Computation, changed: list[Instruction]) -> bool:
+def _is_search(_trips: int, body: Computation, changed: Instructions) -> bool:
     """True for a binary search: two bounds close in on an element of a table."""
     choices = {i.operand for i in changed if i.opcode == "select"}
     halves = any(i.opcode == "gather" and has(origins(i.operands[1]), "shift-right-logical") for i in body)

@@ -12,7 +12,16 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Shape, computation_of, grouped, module_of, reach
+from hlofuse.ir import (
+    FLOATING_TYPES,
+    Instruction,
+    Instructions,
+    Shape,
+    computation_of,
+    grouped,
+    module_of,
+    reach,
+)
 from hlofuse.ir import replace as replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
@@ -123,7 +132,7 @@ def _by(
     return make.binary(x, "multiply", value, scale)
 
 
-def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
+def _banded(x: Instruction, y: Instruction, weights: Elements) -> Instructions:
     """A matrix of few diagonals times `y`: for each a slice, with weights; else CannotEvaluate."""
     rows, columns = weights.shape
     if np.count_nonzero(weights) > _FEW * max(rows, columns):
@@ -132,7 +141,7 @@ def _banded(x: Instruction, y: Instruction, weights: Elements) -> list[Instructi
     diagonals = np.unique(places - at)
     if 4 * len(diagonals) - 4 > min(rows, columns, 4 * _FEW):
         raise CannotEvaluate
-    found = list[Instruction]()
+    found = Instructions()
     for d in map(int, diagonals):
         own = at[places - at == d]
         start = int(own[0])
@@ -171,7 +180,7 @@ def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
     return total_of(x, runs, [1])
 
 
-def _times(x: Instruction, y: Instruction, weights: Elements) -> list[Instruction]:
+def _times(x: Instruction, y: Instruction, weights: Elements) -> Instructions:
     """Parts whose sum is a matrix of these weights times `y`; CannotEvaluate where no structure is found."""
     rows, columns = weights.shape
     if not np.isfinite(weights).all():
@@ -207,7 +216,7 @@ def _as_slices(x: Instruction) -> bool:
         along = own.index(min(labels))
         order = [along, *(d for d in range(len(own)) if d != along)]
         y = make.transpose(x, make.convert(x, other, kind), order)
-        parts = list[Instruction]()
+        parts = Instructions()
         with suppress(CannotEvaluate):
             for weights, data, place in _parts_of(matrix, written_before(x)):
                 is_column = place is not None and labels[place] < 0
@@ -443,7 +452,7 @@ def _nonzero(x: Instruction, cache: dict[Instruction, Elements], depth: int = 0)
     """False at each place where a formula, a mask, a scatter or a sum of such values writes 0."""
     if x not in cache and depth < 4 * _FEW and len(cache) * x.element_count < 4 * _FEW * MOST_EVALUATED:
         cache[x] = _where_written(x, cache, depth + 1)
-    return cache[x] if x in cache else np.ones(x.shape.dimensions, bool)
+    return cache[x] if x in cache else np.ones(x.sizes, bool)
 
 
 def _where_written(x: Instruction, cache: dict[Instruction, Elements], depth: int) -> Elements:
@@ -671,7 +680,7 @@ def _sum_once(x: Instruction) -> bool:
 
 def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
     """The values whose difference is a factor of what `x` sums; other factors are one value."""
-    whole, scaled = f, list[Instruction]()
+    whole, scaled = f, Instructions()
     while f.opcode in ("multiply", "divide"):
         scaled.append(f)
         f = f.operand
@@ -805,7 +814,7 @@ def _narrower(shape: Shape) -> Shape:
 _FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "reduce"}
 
 
-def _below(x: Instruction) -> list[Instruction]:
+def _below(x: Instruction) -> Instructions:
     return origins(x, sys.maxsize, _FUSABLE)
 
 
@@ -865,7 +874,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     config = json.dumps({"dimensions": [str(n) for n in scores.sizes]})
     raw = f'{{"cudnn_fmha_backend_config": {{"intermediate_tensor_shape": {config}}}}}'
 
-    def call(name: str, given: list[Instruction], results: list[Shape]) -> list[Instruction]:
+    def call(name: str, given: Instructions, results: list[Shape]) -> Instructions:
         shape = Shape.tuple_of([*results, array("u8", [0])])
         texts = {"custom_call_target": f'"__cudnn$fmhaSoftmax{name}"', "backend_config": raw}
         given = [make.convert(scores, x, narrow) for x in given]

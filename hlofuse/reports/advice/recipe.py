@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, Module, Record, Strings, grouped
+from hlofuse.ir import Instruction, Instructions, Module, Record, Strings, grouped
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Refusal
 
@@ -17,11 +17,11 @@ class Situation:
         self._by_opcode = grouped((i.opcode, i) for i in self.module.instructions())
         self._refused = grouped((r.rule or "", r) for r in refused)
 
-    def of(self, *opcodes: str) -> list[Instruction]:
+    def of(self, *opcodes: str) -> Instructions:
         """All instructions with these opcodes, those inside library fusions, too."""
         return [i for opcode in opcodes for i in self._by_opcode.get(opcode, ())]
 
-    def unfused(self, *opcodes: str) -> list[Instruction]:
+    def unfused(self, *opcodes: str) -> Instructions:
         """The instructions with these opcodes that are in no library fusion."""
         return [i for i in self.of(*opcodes) if i.fusion_around is None]
 
@@ -30,7 +30,7 @@ class Situation:
         for code in rules:
             yield from self._refused.get(code, ())
 
-    def inside(self, kernel: str | None) -> list[Instruction]:
+    def inside(self, kernel: str | None) -> Instructions:
         """The instructions of the input of fusion that a kernel holds, by its name at the end of fusion."""
         before = self.facts.before
         names = self.facts.lineage.members(kernel) if kernel is not None else ()

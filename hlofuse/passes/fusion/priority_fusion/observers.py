@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlofuse.ir import Instruction, Predicate, Record
+from hlofuse.ir import Instruction, Instructions, Predicate, Record
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
@@ -40,7 +40,7 @@ class Observer:
 class TieBreaker(Observer):
     """Chooses where rules and costs allow several orders; by default as ids and use-lists say."""
 
-    def order_updates(self, producers: list[Instruction]) -> None:
+    def order_updates(self, producers: Instructions) -> None:
         """Put the producers in the order in which priorities are computed: equal pairs share a tiling."""
 
     def choose(self, tied: Sequence[Instruction]) -> Instruction:
@@ -50,7 +50,7 @@ class TieBreaker(Observer):
     def order_users(self, producer: Instruction) -> None:
         """Put the users of a producer in order before its priority is computed."""
 
-    def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
+    def order_consumers(self, producer: Instruction, consumers: Instructions) -> Instructions:
         return consumers
 
 
@@ -93,7 +93,7 @@ class RecordedOrder(TieBreaker):
                 kind = "priority" if isinstance(step, PriorityStep) else "refusal"
                 self._note(kind, step.producer, _text(step), None)
 
-    def order_updates(self, producers: list[Instruction]) -> None:
+    def order_updates(self, producers: Instructions) -> None:
         about = self._about
         producers.sort(key=lambda p: about[p.name][0][0] if about.get(p.name) else 0)
 
@@ -110,7 +110,7 @@ class RecordedOrder(TieBreaker):
         if isinstance(step, PriorityStep):
             _reorder(producer.users, step.consumers)
 
-    def order_consumers(self, producer: Instruction, consumers: list[Instruction]) -> list[Instruction]:
+    def order_consumers(self, producer: Instruction, consumers: Instructions) -> Instructions:
         order = list[str]()
         for step in self._fusions:
             if step.producer != producer.name or step.consumer in order:
@@ -185,7 +185,7 @@ def _text(step: PriorityStep | IneligibleStep) -> str:
     return f"{step.us_fused:g} fused, {step.us_unfused:g} unfused"
 
 
-def _reorder(users: list[Instruction], names: Sequence[str]) -> None:
+def _reorder(users: Instructions, names: Sequence[str]) -> None:
     place = {name: k for k, name in enumerate(names)}
     # Bitcasts among the users are not recorded when the others are fused.
     ordered = iter(sorted((u for u in users if u.name in place), key=lambda u: place[u.name]))
