@@ -48,8 +48,7 @@ def calibrate(name: str, python: str | None, report: Progress) -> CpuDevice:
     measured: dict[str, Timed] = {}
     with Judge(python) as judge:
         facts = judge.facts()
-        named = re.search(r"^model name\s*: (.*)", processor(), re.MULTILINE)
-        model = named[1] if named else processor()
+        model = processor()
         empty = CpuDevice(name, model, facts["threads"], facts["jaxlib"], _caches(), {}, {})
         times = CpuTimes(release_of(empty.jaxlib), empty)
         for done, title in enumerate([*texts] * _PASSES):

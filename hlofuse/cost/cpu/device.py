@@ -128,9 +128,12 @@ def this_machine() -> tuple[str, int]:
 
 
 def processor() -> str:
-    """The first one in Linux's list, with its vendor and `model name`; Python's name for it elsewhere."""
+    """The first `model name` in Linux's list; Python's name for it elsewhere."""
     with suppress(OSError), open("/proc/cpuinfo", "rb", 0) as file:
-        return file.read(1024).decode("utf-8", "replace").partition("\n\n")[0]
+        if named := re.search(
+            r"^model name\s*: (.*)", file.read(1024).decode("utf-8", "replace"), re.MULTILINE
+        ):
+            return named[1]
     return platform.processor() or platform.machine()
 
 
