@@ -89,6 +89,15 @@ def test_times_for_two_cpus_are_not_compared() -> None:
     assert codes(compare(here, replace(there, cpu="a"), nothing_refused)) == [("more-time", "error")]
 
 
+def test_estimates_are_compared_where_the_measured_time_of_the_baseline_cannot_be() -> None:
+    base, now = gpu("a | b", us=1.0), gpu("a | b", us=9.0)
+    measured = replace(base, figures=replace(base.figures, measured_us=2.0))
+    assert codes(compare(now, measured, nothing_refused)) == [
+        ("more-time", "error"),
+        ("time-not-compared", "warning"),
+    ]
+
+
 def test_figures_of_another_device_are_refused() -> None:
     with pytest.raises(HlofuseError, match="is for h100_sxm, the input for b200"):
         found(profile("m.py:3 f | kLoop: add", device="b200"))

@@ -243,7 +243,7 @@ def compare(
         )
     groups = list(_groups(baseline.kernels, now.kernels))
     uncompared = _uncompared(now, baseline)
-    base = baseline.figures if not uncompared else replace(baseline.figures, us=None)
+    base = baseline.figures if _is_same_cpu(now, baseline) else replace(baseline.figures, us=None)
     figures = list(_figures(base, now.figures))
     allowed = dict.fromkeys((Code.MORE_BYTES, Code.MORE_TIME, Code.MORE_MEMORY), 1 + tolerance)
     worse = [(code, text) for code, old, new, text in figures if new > old * allowed.get(code, 1)]
@@ -278,6 +278,10 @@ def _figures(base: Figures, now: Figures) -> Iterator[tuple[Code, float, float, 
         yield Code.MORE_TIME, base.us, now.us, f"estimated {_change(base.us, now.us, us_text, 'µs')}"
 
 
+def _is_same_cpu(now: Profile, baseline: Profile) -> bool:
+    return None in (now.cpu, baseline.cpu) or now.cpu == baseline.cpu
+
+
 def _uncompared(now: Profile, baseline: Profile) -> str:
     """The reason against comparing times: one is measured, or they are estimates for two CPUs. Else empty."""
     base = baseline.figures
@@ -287,7 +291,7 @@ def _uncompared(now: Profile, baseline: Profile) -> str:
     if now.figures.measured_us is not None:
         there = "an estimated time only" if base.us is not None else "no time"
         return f"measured time not compared: the baseline has {there}; --update adds the measured one"
-    if None in (now.cpu, baseline.cpu) or now.cpu == baseline.cpu:
+    if _is_same_cpu(now, baseline):
         return ""
     names = printable(now.cpu or ""), printable(baseline.cpu or "")
     return "estimated time not compared: it is for {}, the baseline's for {} (HLOFUSE_CPU)".format(*names)
