@@ -88,9 +88,10 @@ def verify_command(
 ) -> int:
     """Replay modules and compare with XLA's own result.
 
-    \b verify BEFORE AFTER   the module before and after the fusion passes verify DUMP_DIR       every module
-    of a directory written by XLA_FLAGS=--xla_dump_to verify CORPUS_DIR     directories with before.hlo,
-    NN-PASS.hlo, after.hlo
+    \b
+    verify BEFORE AFTER   the module before and after the fusion passes
+    verify DUMP_DIR       every module of a dump (XLA_FLAGS=--xla_dump_to)
+    verify CORPUS_DIR     directories with before.hlo, NN-PASS.hlo, after.hlo
 
     Instructions are compared by structure, not by name. If the dumps do not show the XLA release, the report
     uses the release that agrees best. With --until end, AFTER is the module after all optimizations; kernel
