@@ -635,18 +635,31 @@ _STEPS = 64  # places in a window that are written one by one
 
 
 def _slice_windows(x: Instruction) -> bool:
-    """A reduction of windows that a gather reads at numbers that count combines a slice for each place."""
-    value, root = x.operand, x.to_apply.root
-    along, *others = x.dimensions
+    """A reduction of windows that a gather reads at numbers that count combines a slice for each place; also
+    a product with a vector of weights."""
+    total = _weighted(x) if x.opcode == "dot" else x
+    if total is None:
+        return False
+    value, root = total.operand, total.to_apply.root
+    along, *others = total.dimensions
     count = value.sizes[along]
-    is_plain = len(x.operands) == 2 and not others and combines_by(x, root.opcode)
-    if not is_plain or not is_neutral(x, x.operands[1]):
+    is_plain = len(total.operands) == 2 and not others and combines_by(total, root.opcode)
+    if not is_plain or not is_neutral(total, total.operands[1]):
         return False
     if not 1 < count <= _STEPS or not has(origins(value), "gather"):
         return False
     parts = [_of_windows(value, along, k) for k in range(count)]
     terms = [make.reshape(x, x.shape, part) for part in parts if part is not None]
     return len(terms) == count and replace(x, fold(x, root.opcode, terms))
+
+
+def _weighted(x: Instruction) -> Instruction | None:
+    """The product of an array and a vector as the sum of an elementwise product; None for another product."""
+    for (value, labels), weights in both_orders(labelled(x)):
+        if weights[1] == [-1] and value.element_type == x.element_type:
+            weighted = make.binary(x, "multiply", value, over(value, (weights[0], [labels.index(-1)])))
+            return total_of(x, weighted, [labels.index(-1)])
+    return None
 
 
 def _of_windows(
@@ -954,7 +967,7 @@ ROWS = {
     "reshape-not-segments": Rewriting("scatter", _segments),
     "index-all-rows": Rewriting("scatter gather", _index_rows, "tpu"),
     "window-not-scatter": Rewriting("scatter gather", _window),
-    "slice-the-windows": Rewriting("reduce", _slice_windows),
+    "slice-the-windows": Rewriting("reduce dot", _slice_windows),
     "segment-sum-not-masks": Rewriting("reduce", _sum_segments),
     "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),
     "write-at-once": Rewriting("dynamic-update-slice scatter", _write_at_once),

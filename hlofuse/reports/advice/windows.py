@@ -29,9 +29,11 @@ from .contracting import (
     View,
     contracted,
     cumulated,
+    multiplied,
     on_both,
     over,
     total_of,
+    with_factors,
 )
 from .matching import MIN_ELEMENTS, combines_by, is_constant, is_total, origins, source
 from .written import (
@@ -249,20 +251,37 @@ def _real_transform(x: Instruction) -> bool:
 def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
     """The terms of sums and differences, each with its sign."""
     for place, term in enumerate(x.operands):
-        own = -sign if place and x.opcode == "subtract" else sign
-        if term.opcode in _SUMS and len(term.users) == 1:
+        own = -sign if x.opcode == "negate" or (place and x.opcode == "subtract") else sign
+        if term.opcode in (*_SUMS, "negate") and len(term.users) == 1:
             yield from _signed(term, own)
         else:
             yield term, own
 
 
+def _scaled_transform(x: Instruction) -> tuple[Instruction, list[Labelled]] | None:
+    """The Fourier transform, or its real part, in a product, and factors that scale all it reads at once."""
+    factors = multiplied(x)
+    found = [k for k, (v, _) in enumerate(factors) if v.through("real").opcode == "fft"]
+    if len(found) != 1 or factors[found[0]][1] != dims_of(x):
+        return None
+    value, _ = factors.pop(found[0])
+    whole = value.through("real")
+    batch, kind = range(x.rank - len(numbers_of(whole, "fft_length"))), whole.operand.element_type
+    is_real = value.element_type == x.element_type and (value is whole or x.element_type in FLOATING_TYPES)
+    kinds = (kind, *FLOATING_TYPES) if kind[0] == "c" else (kind,)
+    is_scale = all({*own} <= {*batch} and v.element_type in kinds for v, own in factors)
+    return (value, factors) if is_real and is_scale and len(value.users) == 1 else None
+
+
 def _transform_once(x: Instruction) -> bool:
     """Fourier transforms that are added, or their real parts, become one transform of what is added."""
     keys, terms = Keys(), list(_signed(x))
+    transforms = {t: found for t, _ in terms if (found := _scaled_transform(t)) and len(t.users) == 1}
     groups = grouped(
-        ((keys.operation(t), keys.operation(t.operand) if t.opcode == "real" else None), pair)
-        for pair in terms
-        if (t := pair[0]).through("real").opcode == "fft" and len(t.users) == 1
+        ((keys.operation(v), keys.operation(v.operand) if v.opcode == "real" else None), (t, sign))
+        for t, sign in terms
+        for v, _ in [transforms.get(t, (None, []))]
+        if v is not None
     )
     found = max(groups.values(), key=len, default=[])
     if len(found) < 2 or any(u.opcode in _SUMS for u in x.users):
@@ -271,9 +290,14 @@ def _transform_once(x: Instruction) -> bool:
     def total(values: list[tuple[Instruction, int]]) -> Instruction:
         return fold(x, "add", [v if sign > 0 else make.unary(x, "negate", v) for v, sign in values])
 
-    whole = found[0][0].through("real")
-    new = make.copy_of(whole, [total([(t.through("real").operand, sign) for t, sign in found])])
-    new = new if found[0][0] is whole else make.unary(x, "real", new, x.shape)
+    def below(term: Instruction) -> Instruction:
+        value, scales = transforms[term]
+        spectrum = value.through("real").operand
+        return with_factors(spectrum, (spectrum, dims_of(spectrum)), scales)[0]
+
+    first = transforms[found[0][0]][0]
+    new = make.copy_of(first.through("real"), [total([(below(t), sign) for t, sign in found])])
+    new = new if first.opcode == "fft" else make.unary(x, "real", new, x.shape)
     return replace(x, total([(new, 1), *(pair for pair in terms if pair not in found)]))
 
 
@@ -355,13 +379,13 @@ def _has_low_first(x: Instruction) -> bool | None:
 
 def _extreme(x: Instruction) -> bool:
     """One end of a sorted row, or its place, becomes that of the maximum or minimum."""
-    low_first, data, (along,) = _has_low_first(x), x.operand, x.dimensions
+    low_first, data, (along,) = _has_low_first(x), _given(x)[0], x.dimensions
     parts, size, kind = _parts(x), data.sizes[along], data.element_type
     ends = [ranges_of(u)[along].start for _, u in parts if u.sizes[along] == 1]
     if low_first is None or len(ends) < len(parts) or set(ends) - {0, size - 1} or not ends:
         return False
     for (element, user), start in zip(parts, ends, strict=True):
-        is_largest = (start > 0) == low_first
+        is_largest, is_last = (start > 0) == low_first, (start > 0) == (data is x.operand)
         bound = bounds(kind)[not is_largest]
         if bound is None:
             return False
@@ -373,9 +397,9 @@ def _extreme(x: Instruction) -> bool:
             whole = make.broadcast(x, rows.shape, found, others(rows.rank, [along]))
             test = make.compare(x, "EQ", rows, whole)
             numbers = make.iota(x, rows.shape.with_element_type(element.element_type), along)
-            nowhere = 0 if start else size - 1
+            nowhere = 0 if is_last else size - 1
             chosen = make.select(x, test, numbers, make.scalar_like(numbers, nowhere))
-            found = _reduced(x, chosen, nowhere, start > 0)
+            found = _reduced(x, chosen, nowhere, is_last)
         replace(user, found)
     return True
 
@@ -443,7 +467,13 @@ def _has_numbers(x: Instruction) -> bool:
 
 
 def _has_places(x: Instruction) -> bool:
-    return _has_numbers(x) and counted_along(x.operands[1]) == x.dimensions[0]
+    return _has_numbers(x) and counted_along(_given(x)[-1]) == x.dimensions[0]
+
+
+def _given(x: Instruction) -> list[Instruction]:
+    """The operands of a sort, before all are reversed, as those of a descending argsort are."""
+    is_reversed = all(o.opcode == "reverse" and o.dimensions == x.dimensions for o in x.operands)
+    return [o.operand for o in x.operands] if is_reversed else list(x.operands)
 
 
 def _write_ranks(x: Instruction) -> bool:
@@ -545,7 +575,7 @@ _SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 def _few_sorted(x: Instruction) -> bool:
     """The first or the last of sorted rows, and their places, become those of `jax.lax.top_k`."""
-    low_first, data, (along,), parts = _has_low_first(x), x.operand, x.dimensions, _parts(x)
+    low_first, data, (along,), parts = _has_low_first(x), _given(x)[0], x.dimensions, _parts(x)
     if low_first is None or not parts:
         return False
     size = data.sizes[along]

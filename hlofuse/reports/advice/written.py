@@ -30,7 +30,16 @@ from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.evaluation import CannotEvaluate, elements
 from hlofuse.passes.common.literals import Elements, bounds, rounded, values_of
-from hlofuse.passes.common.shapes import array, inserted, numbers_of, others, window_of, without, without_ones
+from hlofuse.passes.common.shapes import (
+    array,
+    inserted,
+    numbers_of,
+    others,
+    slice_sizes_of,
+    window_of,
+    without,
+    without_ones,
+)
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -47,11 +56,35 @@ SMALL = values("s8 u8 s16 u16")
 def prepared(module: Module) -> Module:
     """A copy without calls, in which broadcasts and reshapes are simple."""
     out = copy_module(module)
+    CallInliner().run(out, OnlySkipped())
+    for x in [x for x in out.instructions() if x.opcode in ("gather", "select")]:
+        _read_known(x)
     simpler = AlgebraicSimplifier(Options(dot_strength_reduction=False, reduce_of_concatenate=False))
     cse = HloCSE(only_fusion_computations=False, release=AROUND_FUSION)
-    for step in (CallInliner(), TupleSimplifier(), simpler, cse, HloDCE()):
+    for step in (TupleSimplifier(), simpler, cse, HloDCE()):
         step.run(out, OnlySkipped())
     return out
+
+
+def _read_known(x: Instruction) -> None:
+    """A gather at one known place, as `jnp.take(x, -1, axis=0)` has it, becomes a slice; a choice that is
+    known, one of the two."""
+    test = x.operand.through("broadcast")
+    if x.opcode == "select":
+        value = formula_values(test) if test.element_count == 1 else None
+        if value is not None and test.element_type == "pred":
+            x.replace_all_uses_with(x.operands[1 if value.all() else 2])
+        return
+    table, indices = x.operands
+    along, sizes = numbers_of(x, "start_index_map"), slice_sizes_of(x)
+    is_one = indices.element_count == len(along) and not numbers_of(x, "operand_batching_dims")
+    values = formula_values(indices) if is_one else None
+    if values is not None:
+        first = dict(zip(along, values.ravel().tolist(), strict=True))
+        limits = zip(table.sizes, sizes, strict=True)
+        starts = [min(max(first.get(d, 0), 0), n - size) for d, (n, size) in enumerate(limits)]
+        ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+        replace(x, make.slice_of(x, table, starts, ends))
 
 
 def dims_of(x: Instruction) -> list[int]:
