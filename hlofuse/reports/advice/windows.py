@@ -37,6 +37,7 @@ from .contracting import (
 )
 from .matching import MIN_ELEMENTS, combines_by, is_constant, is_total, origins, source
 from .written import (
+    MOST_EVALUATED,
     Rewriting,
     counted_along,
     dims_of,
@@ -178,7 +179,7 @@ def _transform_filter(x: Instruction) -> bool:
     return replace(x, make.transpose(x, found, back))
 
 
-_MIRRORING = values("add subtract multiply divide negate select exponential convert")
+_MIRRORING = values("add subtract divide negate select exponential convert")
 
 
 def _mirrors(
@@ -193,17 +194,38 @@ def _mirrors(
         value = x.operand if x.opcode == "convert" else x
         return value.element_type in FLOATING_TYPES
     if (given := formula_values(x, written)) is not None:
-        differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
-        if last in axes:
-            size = given.shape[last]
-            differs = np.delete(differs, [0, *[size // 2] * (size % 2 == 0)], last)
-        return not differs.any()
+        return _is_mirrored(given, axes, last)
+    if x.opcode == "multiply":
+        factors = [(v, own, formula_values(v, written)) for v, own in multiplied(x)]
+        known = {d for _, own, given in factors if given is not None for d in own}
+        if not factors or prod(x.sizes[d] for d in known) > MOST_EVALUATED:
+            return False
+        total: Elements = np.ones([1] * x.rank, "c8")
+        for _, own, given in factors:
+            if given is not None:
+                sizes = [n if d in own else 1 for d, n in enumerate(x.sizes)]
+                total = total * given.transpose([own.index(d) for d in sorted(own)]).reshape(sizes)
+        return _is_mirrored(total, axes, last if last in known else -1) and all(
+            _mirrors(
+                v, [own.index(d) for d in axes if d in own], own.index(last) if last in own else -1, written
+            )
+            for v, own, given in factors
+            if given is None
+        )
     if x.opcode in _MIRRORING or (x.opcode in ELEMENTWISE_OPCODES and x.element_type in FLOATING_TYPES):
         return all(_mirrors(o, axes, last, written) for o in x.operands)
     if x.opcode == "broadcast":
         own = [x.dimensions.index(d) for d in axes if d in x.dimensions]
         return _mirrors(x.operand, own, own[-1] if last in x.dimensions else -1, written)
     return _is_of_real(x) and len(numbers_of(x, "fft_length")) == len(axes)
+
+
+def _is_mirrored(given: Elements, axes: Sequence[int], last: int) -> bool:
+    differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
+    if last in axes:
+        size = given.shape[last]
+        differs = np.delete(differs, [0, *[size // 2] * (size % 2 == 0)], last)
+    return not differs.any()
 
 
 def _is_of_real(x: Instruction) -> bool:
