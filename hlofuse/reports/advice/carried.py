@@ -35,7 +35,8 @@ _ROW_DIMS = ("inserted_window_dims", "scatter_dims_to_operand_dims")
 
 
 def write_ring(loop: Instruction) -> bool:
-    """A window that shifts in each iteration is overwritten where it is oldest, and put in order later."""
+    """A window that shifts in each iteration is overwritten where it is oldest, and put in order later. Rows
+    that are read by their place are read before that, so that XLA copies nothing."""
     counter, body, found = plain_counter(loop), body_of(loop), False
     if counter is None or loop.is_root or any(u.opcode != "get-tuple-element" for u in loop.users):
         return False
@@ -47,22 +48,35 @@ def write_ring(loop: Instruction) -> bool:
         joined, new, is_newest_first = shift
         along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
         size, rows = window.sizes[along], new.sizes[along]
-        skipped = (body.root, joined, *joined.operands, x)
         own = {x, *(u for u in given.users if u.tuple_index == k)}
-        if any(len(o.users) > 1 for o in joined.operands if not own.isdisjoint(o.operands)):
-            continue
-        if size % rows or not all(_is_free_of_order(v, along, skipped) for v in own):
+        for part in [o for o in joined.operands if len(o.users) > 1 and not own.isdisjoint(o.operands)]:
+            other = make.copy_of(part, part.operands)
+            part.replace_all_uses_with(other)
+            joined.replace_operand(joined.operands.index(other), part)
+        skipped = {body.root, joined, *joined.operands, x}
+        reads = {u: v for v in own for u in v.users if u not in skipped and _is_block(u, along, rows)}
+        if size % rows or not all(_is_free_of_order(v, along, {*skipped, *reads}) for v in own):
             continue
         number = make.get_tuple_element(new, given, counter.index)
         kind = number.element_type
-        place = make.binary(new, "multiply", number, make.scalar(new, kind, rows))
-        place = make.binary(new, "remainder", place, make.scalar(new, kind, size))
+        count = make.binary(new, "multiply", number, make.scalar(new, kind, rows))
+        place = make.binary(new, "remainder", count, make.scalar(new, kind, size))
         first = counter.trips * rows % size
         if is_newest_first:
             place = make.binary(new, "subtract", make.scalar(new, kind, size - rows), place)
             first = -first % size
-        starts = starts_at(new, window.rank, place, along)
-        x.replace_all_uses_with(make.dynamic_update_slice(new, window, new, starts))
+        parts = dict[Instruction, Instruction]()
+        for read, value in reads.items():  # the first row of the window before lies where the new one goes
+            step = ranges_of(read)[along].start + rows * ((value is x) != is_newest_first)
+            at = make.binary(new, "add", place, make.scalar(new, kind, step))
+            at = make.binary(new, "remainder", at, make.scalar(new, kind, size))
+            source = x if value is x else window
+            parts[read] = make.dynamic_slice(read, source, starts_at(new, window.rank, at, along), read.sizes)
+            replace(read, parts[read])
+        update = make.dynamic_update_slice(new, window, new, starts_at(new, window.rank, place, along))
+        x.replace_all_uses_with(update)
+        if before := [part for read, part in parts.items() if reads[read] is not x]:
+            _wait(window, [window, *before], [[update], *(list(part.users) for part in before)])
         _put_in_order(loop, k, along, first)
         found = True
     return found
@@ -206,6 +220,18 @@ def _shift(
     is_new = row[:2] == (along, 0 if is_first else rest.sizes[along])
     is_new = is_new and row[2].sizes == new.sizes
     return (joined, row[2], is_first) if is_new and len(joined.users) == 1 else None
+
+
+def _is_block(x: Instruction, along: int, rows: int) -> bool:
+    """True for a slice of so many rows, all of each, from a multiple of their number on."""
+    if x.opcode != "slice" or x.sizes[along] != rows:
+        return False
+    part, size = ranges_of(x)[along], x.operand.sizes[along]
+    return (
+        x.element_count * size == rows * x.operand.element_count
+        and not part.start % rows
+        and part.stride == 1
+    )
 
 
 def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instruction]) -> bool:

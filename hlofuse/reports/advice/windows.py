@@ -519,12 +519,28 @@ def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Ins
     return sums_at(x, places, values, sizes, along, batch, unique_indices="true")
 
 
+def _test_below(x: Instruction) -> tuple[Instruction, list[Value]] | None:
+    """A test on which alone an array depends, and its one value where that is false, and where it is true."""
+    for test in origins(x):
+        if test.element_type == "pred" and test.sizes == x.sizes and x.element_count:
+            ends = [formula_values(x, {test: np.full(x.sizes, value)}) for value in (False, True)]
+            if all(end is not None and (end == end.flat[0]).all() for end in ends):
+                return test, [end.flat[0].item() for end in ends if end is not None]
+    return None
+
+
 def _count_places(x: Instruction) -> bool:
-    """A sort by True and False becomes a count of those before each place, and a scatter to where it goes."""
+    """A sort by True and False, or two numbers chosen by them, becomes a count of those before each place,
+    and a scatter to where it goes."""
     key, (along,), low_first = x.operand, x.dimensions, _has_low_first(x)
-    if key.element_type != "pred" or low_first is None or not _has_numbers(x):
+    found = _test_below(key) if low_first is not None and _has_numbers(x) else None
+    if found is None:
         return False
-    is_first = make.unary(x, "not", key) if low_first else key
+    test, values = found
+    if not (values[0] < values[1] or values[1] < values[0]):
+        return False
+    is_true = (values[1] < values[0]) == low_first
+    is_first = test if is_true else make.unary(x, "not", test)
     ones = make.convert(x, is_first, "s32")
     before = cumulated(x, ones, along)
     count = make.broadcast(x, ones.shape, total_of(x, ones, [along]), others(ones.rank, [along]))
@@ -532,7 +548,8 @@ def _count_places(x: Instruction) -> bool:
     later = make.binary(x, "subtract", make.binary(x, "add", count, number), before)
     places = make.select(x, is_first, make.binary(x, "subtract", before, make.scalar_like(before, 1)), later)
     order = _written_at(x, places, x.operands[1])
-    keys = make.compare(x, "GE" if low_first else "LT", number, count)
+    own = [make.scalar_like(key, v) for v in (values[::-1] if is_true else values)]
+    keys = make.select(x, make.compare(x, "LT", number, count), *own)
     for element in list(x.users):
         element.replace_all_uses_with(order if element.tuple_index else keys)
     return True
