@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import compress, islice
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,15 @@ def compile_function(
         is_filtered = hasattr(function, "lower") or any(map(callable, jax.tree.leaves(arguments)))
         function = _named(function, name)
         function, arguments = _jitted(function, arguments) if is_filtered else (jax.jit(function), arguments)
-    with _axes(devices):
+    with _axes(devices), _platform(devices):
         if devices.all:
             lowered = _lower(function, arguments, devices)
             module = lowered.compiler_ir("stablehlo")
             if not any(map(is_array, jax.tree.leaves(arguments))) or not _has_parameters(module):
                 compile_module(module, devices)  # nothing tells jit where to go
                 return
+            if devices.target == "gpu":
+                lowered._lowering.compile_args |= {"host_callbacks": ()}  # an absent GPU calls nothing
         else:
             lowered = function.lower(*arguments)
         lowered.compile()
@@ -55,6 +58,22 @@ def _axes(devices: Devices) -> AbstractContextManager[Any]:
         return nullcontext()
     enter = getattr(jax, "set_mesh", None) or getattr(jax.sharding, "use_mesh", None)
     return enter(devices.mesh) if enter is not None else devices.mesh  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _platform(devices: Devices) -> Iterator[None]:
+    """JAX knows the platform of an absent GPU: a callback to Python asks for it."""
+    if devices.target != "gpu":
+        yield
+        return
+    from jax._src import xla_bridge
+
+    found = xla_bridge.canonicalize_platform
+    xla_bridge.canonicalize_platform = lambda name: "cuda" if name == "gpu" else found(name)
+    try:
+        yield
+    finally:
+        xla_bridge.canonicalize_platform = found
 
 
 def _lower(
