@@ -5,7 +5,11 @@ import re
 from collections.abc import Iterator
 
 from hlofuse.analysis.convolution import dimension_numbers
-from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution, is_radix_sort
+from hlofuse.analysis.custom_calls import (
+    calls_python,
+    is_library_convolution,
+    is_radix_sort,
+)
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, end_of, inside, is_small_call, iter_kernels
@@ -193,10 +197,11 @@ def open_end(row: Launched) -> str:
         return f"XLA:TPU counts {bytes_text(counted)}, but no time"
     if blocks := re.findall(r"\bgrid_[xyz] = (\d+)", x.raw("backend_config") or ""):
         return f"custom kernel of {plural(math.prod(map(int, blocks)), 'block')}"
-    if _calls_python(x):
+    if calls_python(x):
         given = [o for o in x.operands if o.opcode not in ("constant", "parameter")]
-        chained = bool(given) and all(map(_calls_python, given))
-        return "Python on the host" + ", given what Python returned: call it once for both" * chained
+        chained = bool(given) and all(map(calls_python, given))
+        often = "Python on the host" + ": time one call" * (row.runs > 1)
+        return often + ", given what Python returned: call it once for both" * chained
     scatters = [i for i in inside(x) if i.opcode == "scatter"]
     if (each := max(map(_updates_of_a_place, scatters), default=0)) >= _MANY:
         wider = "add in 32 bits, or " if scatters[0].operand.element_type.endswith("16") else ""
@@ -224,11 +229,6 @@ def _updates_of_a_place(x: Instruction) -> int:
     indexed = numbers_of(x, "scatter_dims_to_operand_dims")
     places = math.prod(table.dimensions[d] for d in indexed)
     return indices.element_count // max(places * len(indexed), 1)
-
-
-def _calls_python(x: Instruction) -> bool:
-    target = custom_call_target(x.through("get-tuple-element", "bitcast"))
-    return "python" in target and "callback" in target
 
 
 def _copies_windows(x: Instruction) -> bool:

@@ -11,6 +11,12 @@ def custom_call_target(instruction: Instruction) -> str:
     return str(instruction.attributes.get("custom_call_target") or "")
 
 
+def calls_python(x: Instruction) -> bool:
+    """True for a callback of JAX to Python on the host, and for its results."""
+    target = custom_call_target(x.through("get-tuple-element", "bitcast"))
+    return "python" in target and "callback" in target
+
+
 def is_library_convolution(instruction: Instruction) -> bool:
     """True for a convolution of cuDNN (`IsCustomCallToDnnConvolution` of `cublas_cudnn.cc`)."""
     return custom_call_target(instruction).startswith("__cudnn$conv")

@@ -100,6 +100,11 @@ def state_of(trips: int, size: int = 64, element_type: str = "f32") -> str:
     return loop(trips, [shape], f"  y0 = {shape} add(v0, v0)\n", ["y0"])
 
 
+def called_python(body: str = 'custom-call(v0), custom_call_target="xla_ffi_python_gpu_callback"') -> str:
+    shape = "f32[64]{0}"
+    return loop(2, [shape], f"  y0 = {shape} {body}\n", ["y0"])
+
+
 def swapped(trips: int, size: int) -> str:
     return loop(trips, [f"f32[{size}]{{0}}"] * 2, "", ["v1", "v0"])
 
@@ -210,6 +215,7 @@ CASES = [
     ("join-by-pads", "gpu", read_at("c, t"), read_at("t, c")),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
+    ("unroll-the-scan", "gpu", called_python('custom-call(v0), custom_call_target="f"'), called_python()),
     ("unroll-the-scan", "gpu", from_function("jit(f)/jit(step)"), from_function("jit(f)/jit(uniform)")),
     ("unroll-the-short-loop", "gpu", from_function("jit(f)"), from_function("jit(f)/jit(step)/jit(uniform)")),
     ("unroll-the-short-loop", "cpu", state_of(2), state_of(1)),

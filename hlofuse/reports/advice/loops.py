@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from hlofuse.analysis.custom_calls import calls_python
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import Computation, Instruction, Instructions, Shape, computation_of, module_of, set_attribute
@@ -233,11 +234,14 @@ def _loops(
     nested: bool = False,
     own: bool = True,
 ) -> Find:
-    """Loops by their number of iterations, the body, and the values that it changes, the number aside."""
+    """Loops by their number of iterations, the body, and the values that it changes, the number aside. None
+    that call Python: whatever is launched waits for that."""
 
     def matches(loop: Instruction) -> object:
         counter, body = counter_of(loop), body_of(loop)
-        if counter is None or body.root.opcode != "tuple" or (has(body, "while") and not nested):
+        if counter is None or body.root.opcode != "tuple" or any(map(calls_python, body)):
+            return False
+        if has(body, "while") and not nested:
             return False
         results = enumerate(body.root.operands)
         given = body.parameters[0]
