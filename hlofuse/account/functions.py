@@ -57,6 +57,7 @@ class Functions(Record):
     rows: tuple[FunctionShare, ...] = ()
     """Largest first, launches without a name last; empty where the module names fewer than two functions."""
     directions: Mapping[Direction, float] = {}  # Parts of the whole; empty where nothing is differentiated
+    is_partial: bool = False  # The parts are of the known time: a kernel may take any time
 
 
 _UNNAMED: Node = ("", "")
@@ -102,7 +103,8 @@ def _functions(unit: Unit, launches: Sequence[tuple[Node, _Launch]], least: int)
     found = [_share(*place, own) for place, own in groups.items()]
     found.sort(key=lambda f: (not f.name, -f.part, f.name))
     directions = _share(*_UNNAMED, [launch for _, launch in launches]).directions
-    return Functions(unit, tuple(found), directions if {*directions} != {"other"} else {})
+    is_partial = unit == "estimated" and any(row.is_open for _, (row, *_) in launches)
+    return Functions(unit, tuple(found), directions if {*directions} != {"other"} else {}, is_partial)
 
 
 def _weight(row: Launched, unit: Unit) -> float:

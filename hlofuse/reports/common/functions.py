@@ -20,7 +20,7 @@ def function_table(f: Functions, width: int, most: int | None = None) -> Table:
     rows; the heading says how many there are, and the part in no row. Names are shortened to fit `width`."""
     every = [row for row in f.rows if row.part]
     shown = every[:most]
-    notes = []
+    notes = ["of the known time"] if f.is_partial else []
     if len(shown) < len(every):
         notes.append(f"{len(shown)} of {len(every)}")
     rest = percent(1 - sum(row.part for row in shown))
