@@ -133,6 +133,7 @@ TILES = Tiles(0.25, [PADDED], [COPIED, COPIED], [PRECISE, PRECISE | {"passes": 3
 NEAR = Tiles(0.02, [PADDED], [COPIED | {"source": "m.py:2", "reader": "dot.1"}], [PRECISE | {"passes": 3}])
 EPYC = load_cpu("epyc_2_threads")
 FLAG: dict[str, Any] = {"kind": "flag", "rule": "", "recipe": "", "sources": ()}
+FEWER = suggested(7, **FLAG, flag="--xla_f=1", trial=replace(trial(0.0), us_saved=None, bytes_saved=4000000))
 BYTES: dict[str, Any] = {"modelled_us": None, "program": ProgramFloor(2000000)}
 EXACT: dict[str, Any] = {"floor_us": 0.0, "modelled_us": 100.0} | NONE
 LINES = tuple(f"/src/a.py:{n} f" for n in range(5))
@@ -201,7 +202,9 @@ SENTENCES = {
     "a limitation of XLA": state(suggested(1, 3.0, kind="report", recipe="")),
     "lines of several places": state(suggested(1, sources=LINES, places=4), suggested(2, sources=LINES[:2])),
     "other gradients and digits": state(suggested(1, is_forward_alone=True), rounding=PLAIN.suggestions[:2]),
-    "worth trying": state(**NONE, untried=UNTRIED),
+    "worth trying": state(
+        **NONE, untried=(*UNTRIED, FEWER), functions=replace(functions(2), is_partial=True)
+    ),
     "gains that are not known, and of memory": state(
         *(suggested(n, trial=t) for n, t in enumerate(GAINS, 1)),
         peak_temporary_bytes=4 * GB,

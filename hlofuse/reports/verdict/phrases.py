@@ -282,7 +282,11 @@ def untried_lines(v: Verdict, *, brief: bool = False) -> Iterator[str]:
 
 
 def _touched(s: Suggestion, v: Verdict) -> str:
-    """`touches 27% of time`, on a TPU with the time; empty where it is next to nothing, or not known."""
+    """`touches 27% of time`, on a TPU with the time; empty where it is next to nothing, or not known. With
+    the bytes that it saves, if a tenth."""
+    fewer = s.trial.bytes_saved / (v.totals.cost.bytes_accessed or 1) if s.flag and s.trial.totals else 0.0
+    if fewer >= 0.1 and not s.touches_unknown:
+        return f"moves {100 * fewer:.0f}% fewer bytes"
     us = us_text(s.touched * v.totals.us) if v.tiles is not None and v.totals.us else ""
     of = "the estimated time" if v.totals.is_floor else "time"
     what = of if v.totals.us is not None else "bytes"

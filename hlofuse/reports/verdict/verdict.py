@@ -103,7 +103,7 @@ def verdict(
 
     untried = list(filter(is_unknown, suggestions))
     suggestions = [s for s in suggestions if s not in untried]
-    untried.sort(key=lambda s: -s.touched)
+    untried.sort(key=lambda s: (-round(s.touched, 2), -s.trial.bytes_saved))
     helpful = _rank(suggestions, facts.account_replayed)
     if written is not None and tries:
         looped = candidates.with_loops_of_written(helpful, observed, original, written, budget)
