@@ -186,7 +186,7 @@ def scaled_psum(opcode: str) -> str:
   ROOT s = f32[8]{{0}} reduce(m, zero), dimensions={{0}}, to_apply=plus""")
 
 
-def from_function(scopes: str) -> str:
+def from_function(scopes: str, trips: int = 16) -> str:
     """A loop with these scopes, of which a line in function `step` is known."""
     tables = """
 FileNames
@@ -202,7 +202,7 @@ StackFrames
 1 {file_location_id=1 parent_frame_id=1}
 """
     metadata = f'body=body, metadata={{op_name="{scopes}/while" stack_frame_id=1}}'
-    return state_of(16).replace("body=body", metadata).replace("HloModule m\n", f"HloModule m\n{tables}\n")
+    return state_of(trips).replace("body=body", metadata).replace("HloModule m\n", f"HloModule m\n{tables}\n")
 
 
 CASES = [
@@ -217,6 +217,7 @@ CASES = [
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
     ("unroll-the-scan", "gpu", called_python('custom-call(v0), custom_call_target="f"'), called_python()),
     ("unroll-the-scan", "gpu", from_function("jit(f)/jit(step)"), from_function("jit(f)/jit(uniform)")),
+    ("unroll-the-scan", "gpu", from_function("jit(f)/jit(g)", 64), from_function("jit(f)/jit(g)", 63)),
     ("unroll-the-short-loop", "gpu", from_function("jit(f)"), from_function("jit(f)/jit(step)/jit(uniform)")),
     ("unroll-the-short-loop", "cpu", state_of(2), state_of(1)),
     ("unroll-the-short-loop", "gpu", state_of(142), state_of(143)),

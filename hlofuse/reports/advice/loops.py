@@ -214,6 +214,7 @@ class _Unrolling:
 
 _UNROLLED = 4_000
 """Instructions of the largest unrolled iteration that is tried: a replay of more takes many seconds."""
+_LONG = 64  # iterations of a library's loop that is worth writing: those of random numbers are fewer
 _WRITTEN_OUT = 1_000  # the most instructions of a loop that is written out
 
 
@@ -232,10 +233,10 @@ def _loops(
     where: Callable[[int, Computation, Instructions], bool],
     backend: str = "",
     nested: bool = False,
-    own: bool = True,
+    own: bool | None = True,
 ) -> Find:
     """Loops by their number of iterations, the body, and the values that it changes, the number aside. None
-    that call Python: whatever is launched waits for that."""
+    that call Python: whatever is launched waits for that. `own`: the program's; False: a library's."""
 
     def matches(loop: Instruction) -> object:
         counter, body = counter_of(loop), body_of(loop)
@@ -246,7 +247,7 @@ def _loops(
         results = enumerate(body.root.operands)
         given = body.parameters[0]
         changed = [x for k, x in results if k != counter.index and not is_element(x, given, k)]
-        return is_own(loop) >= own and where(counter.trips, body, changed)
+        return own in (None, is_own(loop)) and where(counter.trips, body, changed)
 
     return each(matches, "while", backend=backend)
 
@@ -290,7 +291,8 @@ def choose_result(x: Instruction) -> bool:
 
 _repeated = _loops(lambda trips, *_: trips > 1, nested=True)
 _short = _loops(lambda n, body, _: 1 < n <= _WRITTEN_OUT // len(body.post_order()), nested=True)
-_searches = _loops(_is_search, "gpu", own=False)
+_searches = _loops(_is_search, "gpu", own=None)
+_of_library = _loops(lambda trips, *_: trips >= _LONG, "gpu", own=False)
 _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
 _unroll = partial(Recipe, unrolls=True)
@@ -299,6 +301,7 @@ LOOPS = (
     _scan("Unroll the loop by 4 (a scan: 4 times its unroll)", _repeated, _by(times=4)),
     _scan("Unroll the loop by 2 (a scan: twice its unroll)", _repeated, _by(times=2, nearest=False)),
     _scan("Unroll the loop by 8 (a scan: 8 times its unroll)", _repeated, _by(times=8, nearest=False)),
+    _scan("Write this loop of a library yourself, as a scan with unroll=8", _of_library, _by(times=8)),
     _unroll("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
     _unroll("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
     _unroll("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
