@@ -110,6 +110,16 @@ def test_a_collective_without_a_line_is_near_one_of_49_instructions(
         sources["c"] = "c.py:3 f"
 
 
+@pytest.mark.parametrize("root", ["(f32[8]{0}) tuple(c)", "f32[8]{0} negate(c)"])
+def test_a_gather_of_a_result_is_asked_for_by_out_shardings(root: str) -> None:
+    gather = "a = f32[1]{0} parameter(0)\n  c = f32[8]{0} all-gather(a), dimensions={0}"
+    instruction = parse_module(f"HloModule m\nENTRY e {{\n  {gather}\n  ROOT r = {root}\n}}").find("c")
+    exchange = SimpleNamespace(kind="all-gather", bytes_on_wire=None)
+    collective: Any = SimpleNamespace(instruction=instruction, exchange=exchange, us=None, runs=1)
+    (row,) = collective_rows([collective], lambda x: Place(x.name))
+    assert row.near == ("for a whole result (out_shardings)" if "tuple" in root else "")
+
+
 @pytest.mark.parametrize(
     ("overlap", "is_floor", "hides_exactly", "word"),
     [

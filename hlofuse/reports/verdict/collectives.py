@@ -7,7 +7,17 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import end_of
 from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Json, Module, Record, Strings, grouped, replace, values
+from hlofuse.ir import (
+    Instruction,
+    Json,
+    Module,
+    Record,
+    Strings,
+    computation_of,
+    grouped,
+    replace,
+    values,
+)
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
 from hlofuse.reports.advice.matching import origins
@@ -23,7 +33,8 @@ _SUMS = values("all-reduce reduce-scatter")
 class CollectiveRow(Record):
     place: Place
     near: str
-    """`a.py:3 asks for P('x')`; without a line of its own `for` a reader's, or `from` an operand's; or ""."""
+    """`a.py:3 asks for P('x')`; without a line of its own `for` a reader's or a result, or `from` an
+    operand's; or ""."""
     collective: Collective
 
     @property
@@ -76,6 +87,8 @@ def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
     if place_of(c.instruction).source:
         return ""
     start = started_by(c.instruction)
+    if c.exchange.kind == "all-gather" and _is_result(start):
+        return "for a whole result (out_shardings)"
     sides = [("for", "users"), ("from", "operands")]
     for word, side in reversed(sides) if c.exchange.kind in _SUMS else sides:
         pending = [start]
@@ -84,6 +97,14 @@ def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
                 return f"{word} {line.partition(' ')[0]}"
             pending += getattr(x, side) if len(pending) < _NEAR else ()
     return ""
+
+
+def _is_result(x: Instruction) -> bool:
+    """True if only results of the program are made of it, without a kernel."""
+    is_view = x.opcode in ("tuple", "get-tuple-element", "bitcast") or "all-gather" in x.opcode
+    if x.is_root or not is_view:
+        return is_view and computation_of(x).is_entry
+    return bool(x.users) and all(map(_is_result, x.users))
 
 
 def _overlap(c: Collective) -> str | None:
