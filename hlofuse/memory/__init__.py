@@ -147,6 +147,7 @@ class _Assigner:
         self._allocations = list[_Allocation]()
         self._found = dict[HloBuffer, _Allocation]()
         self._open = list[_Allocation]()  # the allocations in which later buffers may lie
+        self._early = list[_Allocation]()  # those of them that hold no value until the end
         self._donated = list[tuple[HloValue, int]]()
         self._delayed = dict[int, list[HloValue]]()  # temporary values by memory space
 
@@ -236,14 +237,13 @@ class _Assigner:
                 is_aliased = self._alias.config.is_aliased((x.parameter_number, value.index))
                 allocation = self._add(buffer, is_argument=True, is_aliased=is_aliased)
                 if is_aliased:
-                    self._open.append(allocation)
                     self._donated.append((value, allocation.size))
                 return
         if any(v.shape.is_tuple for v in buffer.values):
             self._add(buffer, is_tuple=True)
         elif not self._may_reuse or not self._reuse(buffer):
             if buffer in self._results:
-                self._open.append(self._add(buffer))
+                self._add(buffer)
             else:
                 self._delayed.setdefault(self._spaces[buffer], []).extend(buffer.values)
 
@@ -252,6 +252,9 @@ class _Assigner:
         allocation = _Allocation(self._sizes[buffer], self._spaces[buffer], **kinds)
         allocation.lives_out = buffer in self._results
         self._allocations.append(allocation)
+        if not kinds or allocation.is_aliased:
+            self._open.append(allocation)
+            self._early += () if self._stays(buffer) else (allocation,)
         self._put(buffer, allocation)
         return allocation
 
@@ -261,23 +264,27 @@ class _Assigner:
         if allocation.is_reusable:
             for value in buffer.values:
                 insort(allocation.occupied, (*self._live.ranges[value], value.id, value))
-            times = [
-                (-inf, 0),
-                *((first, last) for first, last, _, _ in allocation.occupied),
-                (self._live.end, 0),
-            ]
+            times = [(-inf, 0), *(x[:2] for x in allocation.occupied), (self._live.end, 0)]
             allocation.room = max(b[0] - a[1] for a, b in pairwise(times))
 
     def _reuse(self, buffer: HloBuffer) -> bool:
         """Put a buffer where an argument or a result lies at other times; false where none has room."""
         ranges = [(v, self._live.ranges[v]) for v in buffer.values]
         longest = max(last - first for _, (first, last) in ranges)
-        open_ones = (a for a in reversed(self._open) if a.room >= longest)
+        stays = self._stays(buffer)
+        open_ones = (a for a in reversed(self._early if stays else self._open) if a.room >= longest)
         for allocation in chain(self._of_operands(buffer), open_ones):
             if self._has_room(allocation, buffer, ranges):
+                if stays and allocation in self._early:
+                    self._early.remove(allocation)
                 self._put(buffer, allocation)
                 return True
         return False
+
+    def _stays(self, buffer: HloBuffer) -> bool:
+        """True if it holds a value until the end, so that no other such buffer has room where it lies."""
+        end = self._live.end
+        return any(first < last == end for first, last in map(self._live.ranges.__getitem__, buffer.values))
 
     def _of_operands(self, buffer: HloBuffer) -> Iterable[_Allocation]:
         for value in buffer.values:
