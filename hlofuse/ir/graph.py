@@ -341,9 +341,8 @@ class Instruction:
         """`user` uses `new` wherever it used this (`HloInstruction::ReplaceUseWith`)."""
         self.remove_user(user)
         operands = user.operands
-        for i, operand in enumerate(operands):
-            if operand is self:
-                operands[i] = new
+        for _ in range(operands.count(self)):
+            operands[operands.index(self)] = new
         new.add_user(user)
         user._forget_order()
 
@@ -360,9 +359,8 @@ class Instruction:
                 self.users.append(user)
                 continue
             operands = user.operands
-            for i, operand in enumerate(operands):
-                if operand is self:
-                    operands[i] = new
+            for _ in range(operands.count(self)):
+                operands[operands.index(self)] = new
             if not at_once:
                 new.add_user(user)
         if (computation := self.computation) is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_constant_effective_scalar, is_fusible
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.grouping import numbered
 from hlofuse.rules.verdict import Figures
 
 
@@ -64,10 +65,12 @@ class ReversePostOrderQueue:
         self, operands: Sequence[Instruction], candidates: list[tuple[int, Instruction]]
     ) -> Iterator[int]:
         position, at = self._position, 0
+        numbers = dict[Instruction, int]()
         while at < len(candidates):
             place, operand = candidates[at]
             if position.get(operand) == -place:
-                yield operands.index(operand)
+                yield numbers[operand] if numbers else operands.index(operand)
+                numbers = numbers or numbered(operands)
             at = bisect_left(candidates, (place + 1,))
 
     def _close(self, fusion: Instruction, producer: Instruction) -> None:
