@@ -88,6 +88,8 @@ def hlofuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         for name in ("NO_COLOR", "TERM", "FORCE_COLOR"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("COLUMNS", str(columns))
+        # On a loaded machine lines of progress would come between those that tests look at.
+        monkeypatch.setattr("hlofuse.cli.common.messages._EVERY", 3600)
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         if stdin is not None:
