@@ -7,16 +7,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hlofuse.capture import capture as capture
-    from hlofuse.diff import diff as diff
-    from hlofuse.explorer import explore as explore
-    from hlofuse.inputs.many import load as load
-    from hlofuse.library.opening import open as open
-    from hlofuse.library.opening import replay as replay
-    from hlofuse.library.report import Report as Report
-    from hlofuse.library.verifying import verify as verify
-    from hlofuse.render import render as render
-    from hlofuse.reports.explain.explain import explain as explain
+    from hlofuse.capture import capture
+    from hlofuse.diff import diff
+    from hlofuse.explorer import explore
+    from hlofuse.inputs.many import load
+    from hlofuse.library.opening import open, replay
+    from hlofuse.library.report import Report
+    from hlofuse.library.verifying import verify
+    from hlofuse.render import render
+    from hlofuse.reports.explain.explain import explain
 
     __version__: str
 

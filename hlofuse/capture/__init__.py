@@ -10,8 +10,6 @@ from .capturing import capture_modules
 from .folder import folder_name
 from .model import Capture, CapturedModule, CaptureError, Destination, settled_destination
 
-__all__ = ["Capture", "CaptureError", "CapturedModule", "Destination", "capture"]
-
 
 def capture(
     function: Any,

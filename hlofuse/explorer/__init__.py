@@ -6,8 +6,6 @@ from .collect import Fused, page_of
 from .model import passes_of, sequence_of
 from .page import page_html
 
-__all__ = ["Fused", "explore", "page_html", "page_of", "passes_of", "sequence_of"]
-
 
 def explore(replay: Compilation) -> str:
     """The page of `hlofuse explore`, as the text of an HTML file."""

@@ -1,5 +1,3 @@
 """The source of ids and use-lists: XLA, its earlier passes repeated, an estimate, or the text."""
 
 from .restore import is_open, restore, source_of
-
-__all__ = ["is_open", "restore", "source_of"]

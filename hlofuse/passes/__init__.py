@@ -2,5 +2,3 @@
 
 from .base import Pass
 from .registry import make_pass
-
-__all__ = ["Pass", "make_pass"]

@@ -1,5 +1,3 @@
 """The lists of passes per target, as data, and running those before fusion."""
 
 from .targets import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, Target, device_of, passes_of
-
-__all__ = ["NEEDS_AMD_DEVICE", "NEEDS_DEVICE", "TARGETS", "Target", "device_of", "passes_of"]

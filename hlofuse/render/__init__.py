@@ -11,8 +11,6 @@ from .dot import to_dot
 from .drawing import FORMATS, Drawing, format_of
 from .scene import MAX_NODES, VIEWS, ModulePair, Options
 
-__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]
-
 
 def render(
     drawn: Module | Compilation | ModulePair,

@@ -7,8 +7,7 @@ The pytest plugin in this package adds the fixture `fusion_snapshot`. Importing 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .asserting import assert_fusion as assert_fusion
-    from .asserting import assert_kernels as assert_kernels
+    from .asserting import assert_fusion, assert_kernels
 
 __all__ = ["assert_fusion", "assert_kernels"]
 

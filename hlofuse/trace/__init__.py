@@ -2,5 +2,3 @@
 
 from hlofuse.rules.verdict import Figures
 from .recorder import Event, OnlySkipped, Recorder, Skipped
-
-__all__ = ["Event", "Figures", "OnlySkipped", "Recorder", "Skipped"]

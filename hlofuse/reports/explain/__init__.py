@@ -1,5 +1,3 @@
 """`explain`: what a replay decided, and what each decision is worth."""
 
 from .model import Explanation
-
-__all__ = ["Explanation"]

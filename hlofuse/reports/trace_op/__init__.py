@@ -1,5 +1,3 @@
 """One instruction through every pass of a dump directory."""
 
 from .follow import follow
-
-__all__ = ["follow"]

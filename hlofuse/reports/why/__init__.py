@@ -1,5 +1,3 @@
 """`why`: the decisions about one instruction, or about a pair of them."""
 
 from .model import Decision, PairAnswer, Story
-
-__all__ = ["Decision", "PairAnswer", "Story"]

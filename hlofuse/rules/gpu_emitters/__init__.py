@@ -8,4 +8,3 @@ from .fusions import NOTES
 from .unfused import GpuKernel
 
 RULES = (*unfused.RULES, *fusions.RULES)  # The first that speaks settles it; the last speaks about everything
-__all__ = ["NOTES", "RULES", "GpuKernel"]

@@ -41,4 +41,3 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
 IN_PLACE_RULES: tuple[PairRule, ...] = (in_place_conflict,)
 """They look at operands of the update in place, which a structure does not tell apart."""
 RULES = (*STRUCTURE_RULES, *IN_PLACE_RULES)
-__all__ = ["PriorityPair", "PriorityState"]
