@@ -13,7 +13,7 @@ from posixpath import basename, dirname, relpath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.inputs.companions import MANIFEST, STAMP
 from hlofuse.inputs.dump_directory import DumpedModule, read_name
 from hlofuse.inputs.profile.files import PROFILE

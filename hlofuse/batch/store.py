@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.format import printable
+from hlofuse.ir import HlofuseError
 from .sources import SCHEMA, VERSION, Item, document, package, tables
 from .work import Rows, Task
 

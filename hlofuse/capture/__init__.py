@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlofuse.ir.record import AnyPath, replace
+from hlofuse.ir import AnyPath, replace
 from .ahead_of_time.compiling import PLATFORMS, is_array, partitions_of
 from .capturing import capture_modules
 from .folder import folder_name

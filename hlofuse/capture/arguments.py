@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import HlofuseError, Json, packaged
 from .model import Mesh

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from hlofuse.inputs.dump_directory import AFTER_CODEGEN, DumpDirectory, DumpedModule
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError
 from .model import Capture, CapturedModule
 
 _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")

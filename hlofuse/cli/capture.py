@@ -18,7 +18,7 @@ from hlofuse.capture.capturing import (
 from hlofuse.capture.model import Capture, Destination, settled_destination
 from hlofuse.format import listing, plural, printable, shorten
 from hlofuse.inputs.profile import slowest_module
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError
 from .common.messages import message, spinner
 from .common.options import FILE, arguments_options, destination_options, flag, option
 

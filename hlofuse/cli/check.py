@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.format import printable
+from hlofuse.ir import HlofuseError
 from hlofuse.library.questions import Check
 from .common.options import flag, option, report_options_with
 from .common.output import CHECK_FORMATS, Output, save

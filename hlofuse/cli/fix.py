@@ -12,9 +12,8 @@ from hlofuse.capture import Capture, Destination
 from hlofuse.capture.arguments import parse_arguments, parse_mesh
 from hlofuse.capture.capturing import capture_function, function_in
 from hlofuse.capture.model import settled_destination
-from hlofuse.format.escape import printable
-from hlofuse.format.units import broken, listing
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.format import broken, listing, printable
+from hlofuse.ir import HlofuseError
 from hlofuse.library.fixing import CPU, Fixed, fixed
 from hlofuse.reports.verdict.phrases import totals_line
 from .common.options import arguments_options, destination_options, flag, option, report_options

@@ -114,7 +114,7 @@ class _Lazy(click.Group):
                 ctx.fail(f"the command comes first: hlofuse {args[1]} INPUT")
             return super().resolve_command(ctx, [_OVERVIEW, *args])
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from hlofuse.format.escape import printable
+            from hlofuse.format import printable
             from hlofuse.inputs.suggest import did_you_mean
 
             ctx.fail(f"no command {printable(args[0])}{did_you_mean(args[0], _COMMANDS)}")
@@ -211,7 +211,7 @@ def _drop_what_is_unwritten() -> None:
 def _explained(error: Exception) -> str:
     """The message for the user; raises an internal error again where a traceback is wanted."""
     # Imported here: its package is needed for errors only.
-    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.ir import HlofuseError
 
     if isinstance(error, HlofuseError):
         return str(error)

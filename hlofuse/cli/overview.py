@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.format.escape import command_line, printable
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format import bytes_text, command_line, plural, printable
 from hlofuse.inputs import choose_target, load
 from hlofuse.inputs import dump_directory as dumps
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.identity import identify_file
 from hlofuse.inputs.profile import is_profile, read_profile, slowest_module
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError
 from hlofuse.library.heads import head_of_dump
 from hlofuse.reports.common.head import Head, fitted, head_lines
 from .common.output import emit, rendered

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import to_builtins
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.format.terminal import plain_table, print_sections
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir import HlofuseError, Strings, grouped

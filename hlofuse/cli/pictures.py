@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.format import printable
+from hlofuse.ir import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import ModulePair, format_of, render

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.format.terminal import Rows
-from hlofuse.ir.text.printer import print_module
+from hlofuse.ir import print_module
 from hlofuse.library.optimizing import optimized
 from hlofuse.library.questions import Optimize
 from hlofuse.search.space import ACTIONS, Action

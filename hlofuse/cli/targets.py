@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import TARGETS, Step, Target, compilation
 from hlofuse.releases import ANY, EARLIEST, NEWEST

@@ -1,6 +1,6 @@
 """Formatting of text output: safe text, units, Markdown tables. No dependencies."""
 
-from .escape import printable, shorten
+from .escape import command_line, printable, shorten
 from .fields import fields, us_json
 from .units import (
     broken,

@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
+from hlofuse.ir import values
 from hlofuse.ir.attributes.metadata import SourceLocation
-from hlofuse.ir.opcodes import values
 
 _PACKAGES = re.compile(r"(?:site|dist)-packages")
 Direction: TypeAlias = Literal["forward", "backward", "recomputed", "other"]

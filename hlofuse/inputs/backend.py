@@ -4,7 +4,7 @@ import re
 from functools import cache
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import Instruction, Json, Module, packaged
 from hlofuse.pipelines.identity import Fact
 

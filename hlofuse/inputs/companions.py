@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.tpu import tpu_devices, tpu_of
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import AnyPath, HlofuseError, Json, Module, Record, Strings, replace
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 from . import dump_directory as dumps

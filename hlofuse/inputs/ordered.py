@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, OrderSource, Strings, grouped
 from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, Json, Module, Record, Strings, packaged
 from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest

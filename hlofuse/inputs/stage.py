@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.compilation import Compilation, ReplayConfig, replay_config
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, Instruction, Module, copy_module, values
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage, Source
 from hlofuse.pipelines.targets import TARGETS, Stage, before_fusion

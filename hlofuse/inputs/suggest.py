@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir.errors import any_of
 
 _ZEROS = r"(?<!\d)0+(?=\d)"

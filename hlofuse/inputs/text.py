@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import AnyPath, HlofuseError
 from .excerpt import find_module
 from .suggest import close_matches, names_meant

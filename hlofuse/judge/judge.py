@@ -16,7 +16,7 @@ from msgspec import to_builtins
 from hlofuse.account import Account
 from hlofuse.analysis.custom_calls import partitions_of
 from hlofuse.analysis.kernels import origin
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import inline_calls
 from hlofuse.ir.grouping import reach

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hlofuse.format import plural, printable
-from hlofuse.ir.record import Json
+from hlofuse.ir import Json
 from hlofuse.reports.common.head import Head, print_heads, with_heads
 
 if TYPE_CHECKING:

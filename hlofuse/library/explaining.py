@@ -7,9 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from hlofuse.account import KernelTimes
-from hlofuse.format.escape import command_line
+from hlofuse.format import command_line, plural
 from hlofuse.format.terminal import print_lines
-from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir import HlofuseError, Json, Strings, replace
 from hlofuse.reports.common.names import launched_in

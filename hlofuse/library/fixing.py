@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from hlofuse.account import Totals
 from hlofuse.capture import Capture, Destination
-from hlofuse.format.units import us_text
+from hlofuse.format import us_text
 from hlofuse.inputs import load
 from hlofuse.ir import HlofuseError, Module, Record, Strings
 from hlofuse.judge.judge import Judge

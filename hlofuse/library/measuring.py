@@ -11,8 +11,8 @@ from hlofuse.account import Account
 from hlofuse.account.replaying import running
 from hlofuse.cost.cpu.device import assumed_cpu
 from hlofuse.cost.gpu.device import device_names
+from hlofuse.format import plural
 from hlofuse.format.escape import markdown as as_markdown
-from hlofuse.format.units import plural
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir import HlofuseError, replace

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from hlofuse.format.terminal import print_command
 from hlofuse.inputs.stage import require_input_stage
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError
 from hlofuse.reports.common.profile import joined_line, profile_json
 from hlofuse.search.report import found_json, print_found
 from hlofuse.search.space import Space

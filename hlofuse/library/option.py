@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field
 from typing import Any
 
-from hlofuse.ir.record import Record
+from hlofuse.ir import Record
 
 
 class Option(Record):

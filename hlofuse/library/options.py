@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.record import Progress, Record, Strings
+from hlofuse.ir import Progress, Record, Strings
 from hlofuse.pipelines.targets import Stage
 from .option import flag
 from .option import option as _option
 
 if TYPE_CHECKING:
-    from hlofuse.ir.graph import Module, OrderSource
+    from hlofuse.ir import Module, OrderSource
 
 
 class Listener(Record):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 from hlofuse.inputs.part import PartError
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir import HlofuseError
 from .option import argument, flag, limit, option
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.format.terminal import print_command
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import companions_of

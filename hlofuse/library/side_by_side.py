@@ -15,7 +15,7 @@ from hlofuse.compilation import Counted, ReplayConfig
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.diff import ModuleDiff, diff
 from hlofuse.diff.model import Accounts, changed_flags, final_kernels
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile

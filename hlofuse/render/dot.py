@@ -4,8 +4,8 @@ import math
 
 from graphviz import Digraph
 
-from hlofuse.format.units import bytes_text
-from hlofuse.ir.record import Record
+from hlofuse.format import bytes_text
+from hlofuse.ir import Record
 from hlofuse.ir.text.signatures import split_async
 from .labels import entities, multiline
 from .scene import TABLES, Arrow, Box, Panel, Scene, text_width

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, values
 from .scene import Scene, text_width
 

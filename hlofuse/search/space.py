@@ -13,7 +13,7 @@ from hlofuse.account.replaying import compiled, final_account
 from hlofuse.compilation import Compilation, ReplayConfig
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.summary_table import SharedTables
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.ir import HlofuseError, Json, Module, Record, copy_module, packaged, print_module, replace
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier

@@ -43,7 +43,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> "Callable[..., Profile]":
         tolerance: float = 0.0,
         profile: str | None = None,
     ) -> "Profile":
-        from hlofuse.ir.record import replace
+        from hlofuse.ir import replace
         from hlofuse.library.measuring import on_cpu_of
         from hlofuse.reports.check import check_modules, read_baseline
         from .asserting import measure, report

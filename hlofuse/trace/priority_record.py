@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from hlofuse.ir.record import Record, Strings
+from hlofuse.ir import Record, Strings
 from hlofuse.ir.text.text import bad_escape, unquote
 
 

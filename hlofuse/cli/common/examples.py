@@ -1,6 +1,6 @@
 """Examples at the end of each command's `--help`."""
 
-from hlofuse.ir.texts import packaged
+from hlofuse.ir import packaged
 
 EXAMPLES: dict[str, list[str]] = packaged(__file__, "examples")
 

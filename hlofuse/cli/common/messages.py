@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.format.escape import command_line, printable
+from hlofuse.format import command_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +70,7 @@ def misplaced(call: list[str]) -> str:
 
 def wrote(path: Path) -> None:
     """Print name and size of a written file, and how to open it."""
-    from hlofuse.format.units import bytes_text
+    from hlofuse.format import bytes_text
 
     if path.is_file():
         how = _OPEN_WITH.get(path.suffix, "")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, Json, Record
 
 if TYPE_CHECKING:

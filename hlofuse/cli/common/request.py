@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.ir.record import Json, replace
+from hlofuse.ir import Json, replace
 from hlofuse.library.options import Listener, ReplayOptions
 from .messages import message, progress_bar, spinner
 

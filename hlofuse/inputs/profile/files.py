@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
 from hlofuse.inputs.text import decode, read_bytes
 from hlofuse.ir import HlofuseError, replace

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.wire_format import entry_names
 from hlofuse.ir import HlofuseError, Record, Strings, replace

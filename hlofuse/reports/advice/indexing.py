@@ -3,7 +3,7 @@
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir import Instruction
 from hlofuse.passes.common import make
 from .matching import changed_by, each, is_product, only_reader, origins, readers, where
 from .products import root_for_power

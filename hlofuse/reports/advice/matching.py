@@ -4,8 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Predicate, copy_module
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Instruction, Predicate, copy_module, values
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
+from hlofuse.format import plural
 from hlofuse.format.escape import markdown, markdown_code, printable, table
 from hlofuse.format.paths import is_file
-from hlofuse.format.units import plural
-from hlofuse.ir.record import Json
+from hlofuse.ir import Json
 from hlofuse.reports.verdict.phrases import answer_lines
 from .model import Check, Code, Finding, Level, ModuleCheck, Where, first_place
 from .text import at, figures, listed, one_line, origin, pair, verdict, worth

@@ -8,8 +8,8 @@ from msgspec import to_builtins
 
 from hlofuse.account.measured import Measured
 from hlofuse.analysis.kernels import Loop
-from hlofuse.format.fields import fields
-from hlofuse.ir.record import Json, Record, Strings, replace
+from hlofuse.format import fields
+from hlofuse.ir import Json, Record, Strings, replace
 from hlofuse.reports.common.model import Place, both_names
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.json import verdict_json

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from hlofuse.format.escape import printable
+from hlofuse.format import bytes_text, listing, plural, printable, undivided, us_text
 from hlofuse.format.terminal import print_lines
-from hlofuse.format.units import bytes_text, listing, plural, undivided, us_text
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from hlofuse.reports.common.phrases import changed_lines, loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.verdict.phrases import answer_lines

@@ -5,7 +5,7 @@ from typing import Any
 from hlofuse.account import KernelTime, PairDetail, ReadTerm, StepCost
 from hlofuse.account.flips import Flip
 from hlofuse.format import bytes_text, enumeration, fields, plural, printable, quantity, us_json, us_text
-from hlofuse.ir.record import Json
+from hlofuse.ir import Json
 
 _NOTABLE = 0.005  # microseconds: less than half of the last digit shown is left out
 _UNITS = {

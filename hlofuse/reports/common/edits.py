@@ -12,8 +12,7 @@ from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
 from hlofuse.format.paths import is_file
-from hlofuse.ir import Strings
-from hlofuse.ir.opcodes import values
+from hlofuse.ir import Strings, values
 from .recipe_page import recipe_names, recipe_page, recipe_text
 
 _MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}  # a program has its own names

@@ -10,7 +10,7 @@ from hlofuse.account.replaying import account_of
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations, source_bearer
 from hlofuse.compilation import Compilation
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir import Computation, Instruction, Module, Strings, grouped, replace, values
 from hlofuse.rules.catalogue import Rule, catalogue

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.custom_calls import hands_on
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, Module, values
 from hlofuse.ir.names import Origin, names_in, own_name
-from hlofuse.ir.opcodes import values
 from hlofuse.trace import Event
 from hlofuse.trace.provenance import final_instructions
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import Counted
-from hlofuse.format.fields import fields, us_json
+from hlofuse.format import fields, us_json
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir.record import Json, Record, Strings
+from hlofuse.ir import Json, Record, Strings
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 

@@ -4,7 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.inputs.suggest import did_you_mean, names_meant
 from hlofuse.ir import HlofuseError, Record
 

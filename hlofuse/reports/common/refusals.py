@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hlofuse.account import PRIORITY_FUSION
 from hlofuse.compilation import Compilation
-from hlofuse.format.units import us_text
-from hlofuse.ir.grouping import grouped
+from hlofuse.format import us_text
+from hlofuse.ir import grouped
 from hlofuse.ir.names import own_name
 from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.trace import Event

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator
 from hlofuse.account import Observed, Totals
 from hlofuse.account.account import scaled_saving
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.format.fields import fields
-from hlofuse.ir.record import Json, Record, Strings, replace
+from hlofuse.format import fields
+from hlofuse.ir import Json, Record, Strings, replace
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.common.lineage import through_views

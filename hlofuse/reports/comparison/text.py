@@ -8,7 +8,7 @@ from rich.text import Text
 from hlofuse.account import Totals
 from hlofuse.format import change_percent, plural, printable, quantity, us_text
 from hlofuse.format.terminal import Rows, indented, print_lines, print_more, print_rest
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from hlofuse.reports.common.costs import worth_text
 from .model import ChangedEdge, Comparison
 

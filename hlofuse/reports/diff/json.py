@@ -22,7 +22,7 @@ from hlofuse.diff.model import (
     Removed,
     measured_changes,
 )
-from hlofuse.format.fields import fields, us_json
+from hlofuse.format import fields, us_json
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Json, Module
 from hlofuse.matching.graph import Occurrence

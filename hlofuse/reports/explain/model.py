@@ -5,9 +5,9 @@ from msgspec import to_builtins
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.kernels import Loop
 from hlofuse.compilation import Counted
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.format.paths import layer_of
-from hlofuse.ir.record import Json, Record, Strings
+from hlofuse.ir import Json, Record, Strings
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.costs import kernel_json, limit_of, step_json
 from hlofuse.reports.common.model import (

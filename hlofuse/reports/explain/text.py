@@ -15,7 +15,7 @@ from hlofuse.format.terminal import (
     print_lines,
     print_rest,
 )
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, both_names

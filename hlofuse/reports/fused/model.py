@@ -12,7 +12,7 @@ from hlofuse.compilation import compile
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
-from hlofuse.format.units import us_text
+from hlofuse.format import us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.ir import Instruction, Module, Record, Strings, copy_module, replace, with_trait
 from hlofuse.ir.fusing import computation_of, inline_calls

@@ -12,7 +12,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import Instruction, Json, Module, Record, Strings, grouped, replace

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from hlofuse.format import bytes_text, listing, memory_text, plural, printable, undivided, us_text
 from hlofuse.format.terminal import Rows, print_lines, print_rest
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
 from .changes import NOTABLE

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hlofuse.format.units import plural, signed, times
-from hlofuse.ir.opcodes import values
+from hlofuse.format import plural, signed, times
+from hlofuse.ir import values
 from hlofuse.matching.structure import TRIVIAL
 from .model import PassDump, PassTimeline, Replacement, Size, Step
 

@@ -11,8 +11,7 @@ from hlofuse.account.measured import Measured
 from hlofuse.analysis.kernels import NO_KERNEL, computed_in
 from hlofuse.compilation import CompilationInput, ModuleTexts, ReplayConfig, compile
 from hlofuse.diff import Added, Changed, Kind, ModuleDiff, diff
-from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format import fields, printable
 from hlofuse.format.paths import source_text
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hlofuse.format import listing, plural, printable
 from hlofuse.format.terminal import Rows, indented, print_more
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from hlofuse.reports.common.phrases import measured_text
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from hlofuse.account.bound import ProgramFloor
-from hlofuse.format.fields import fields, us_json
-from hlofuse.ir.record import Json
+from hlofuse.format import fields, us_json
+from hlofuse.ir import Json
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json

@@ -19,7 +19,7 @@ from hlofuse.format import (
     undivided,
     us_text,
 )
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.common.phrases import times_text

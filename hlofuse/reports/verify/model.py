@@ -4,7 +4,7 @@ from typing import overload
 
 from msgspec import to_builtins
 
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.ir import Instruction, Json, OrderSource, Record, Strings, replace
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.head import Head

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hlofuse.format import more, plural, printable, times
 from hlofuse.format.terminal import indented, plain_grid, print_lines
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from .model import KernelSide, Report, Verdict
 
 _NAMES = 5

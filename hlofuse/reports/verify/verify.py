@@ -20,7 +20,7 @@ from hlofuse.compilation import (
     replay_config,
 )
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.format.escape import printable
+from hlofuse.format import printable
 from hlofuse.inputs import read_text
 from hlofuse.inputs.choose_target import choose_target, requested_target
 from hlofuse.inputs.companions import Companions, companions_of, compiled_with

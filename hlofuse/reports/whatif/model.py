@@ -9,7 +9,7 @@ from hlofuse.account import PRIORITY_FUSION, Account, Observed, SharedStart, Tot
 from hlofuse.account.account import compared_us, scaled_saving
 from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, ReplayConfig
 from hlofuse.cost.gpu.summary_table import SharedTables
-from hlofuse.format.fields import fields
+from hlofuse.format import fields
 from hlofuse.ir import HlofuseError, Json, Progress, Record, Strings, replace
 from hlofuse.ir.copy import same_module
 from hlofuse.passes.registry import single_passes

@@ -12,8 +12,7 @@ from hlofuse.account import Totals
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import printable, us_text
 from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
-from hlofuse.ir import Strings
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import Strings, grouped
 from hlofuse.reports.common.phrases import floors_and_copies
 from hlofuse.reports.comparison.model import Comparison
 from hlofuse.reports.comparison.text import share

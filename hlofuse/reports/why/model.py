@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from hlofuse.account import PairDetail
-from hlofuse.format.fields import fields
-from hlofuse.ir.record import Json, Record, Strings
+from hlofuse.format import fields
+from hlofuse.ir import Json, Record, Strings
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.model import CreatedBy, Place, created_by_json, place_json
 from hlofuse.rules.catalogue import Rule

@@ -8,7 +8,7 @@ from rich.text import Text
 from hlofuse.account import PairDetail
 from hlofuse.format import bytes_text, listing, more, plural, printable, ranges, shorten, us_text
 from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_lines, print_rest
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir import grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
