@@ -166,7 +166,7 @@ def _rows(report: Report, with_verdict: bool) -> Rows:
         {**contents.get(k["name"], {}), **k, "time_us": k["us"], "bytes": k["bytes_accessed"]}
         for k in found["kernels"]
     ]
-    tables: Rows = {"modules": [row], "kernels": kernels, "edges": edges, "suggestions": suggestions}
+    tables = {"modules": [row], "kernels": kernels, "edges": edges, "suggestions": suggestions}
     tables["functions"] = functions_json(functions_of(report.account, 1))["rows"]
     return {
         table: [dict(flat({**r, "module": row["module"]})) for r in rows] for table, rows in tables.items()

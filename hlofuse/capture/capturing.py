@@ -398,7 +398,7 @@ def _capture(
     except TooFewDevices as error:
         refusal = error
     counts = list(_COUNTS) if refusal.needed == 0 else [refusal.needed] * (refusal.needed > 1)
-    others = set[str]()
+    others = set()
     while counts:
         count = counts.pop(0)
         larger = replace(destination, mesh=((None, count),))

@@ -127,7 +127,7 @@ class Boxes:
             return [self._end(b, Change.REPLACE, by) for b, by in ends]
         if not removed:
             return []
-        ops: list[Op] = [self._appear(name) for name in event.added[:-1] if name not in self._alive]
+        ops = [self._appear(name) for name in event.added[:-1] if name not in self._alive]
         into = target_box if target_box is not None else removed[-1]
         ops.extend(self._join(box, into, copy=box in self._constants) for box in removed if box != into)
         self._launch(into, True)

@@ -44,7 +44,7 @@ def platform_of(module: Module) -> Fact | None:
 
 
 def _look_through(module: Module) -> Fact | None:
-    named: Fact | None = None
+    named = None
     for i in module.instructions():
         found = _instruction_backend(i)
         if found is not None:

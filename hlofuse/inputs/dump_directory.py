@@ -340,7 +340,7 @@ def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
 def _joined(modules: Iterable[DumpedModule]) -> list[DumpedModule]:
     """The modules in order; a clone that was finished has the dumps of the module that was begun."""
     joined = list[DumpedModule]()
-    begun = dict[tuple[str, str], DumpedModule]()
+    begun = {}
     for m in modules:
         key = m.prefix, m.name
         if m.finished is None:

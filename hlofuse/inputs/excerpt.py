@@ -119,7 +119,7 @@ def _modules(text: str) -> list[ModuleLines]:
         quote = _QUOTE.search(text, max(start, pos - 64), pos)
         literal = _LITERALS.match(text, quote.start()) if quote is not None else None
         header = _HEADER.match(text, pos)
-        one: ModuleLines | None = None
+        one = None
         if literal is not None and "\\n" in literal[0]:
             inner = "".join(part for part, _ in _parts(literal[0])).lstrip("\n").split("\n")
             column = max(inner[0].find("HloModule "), 0)

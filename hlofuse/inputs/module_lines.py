@@ -101,7 +101,7 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
 def sections(lines: list[str]) -> list[ModuleLines]:
     """The parts between `// -----` with computations, and fenced ones with an entry; no headers needed."""
     found = []
-    current: ModuleLines | None = None
+    current = None
     fenced = False
     for number, line in enumerate(lines):
         if _SEPARATES.match(line) is not None:

@@ -166,7 +166,7 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
     found = Part(Module(name.strip(), Attributes(raw=_attributes(f",{attributes}"))))
     shapes = ShapeCache(_lenient_shape)
     called = {}
-    inside: Fragment | None = None
+    inside = None
     cut_in = Fragment(Computation(""), 0)
     for number, line in enumerate(with_attributes_joined(lines), first):
         written = _PREFIX.sub("", line, count=1)

@@ -44,7 +44,7 @@ def calibrate(name: str, python: str | None, report: Progress) -> CpuDevice:
     """The device of this machine, with the threads that this process may use. `report` is called with the
     number of programs that ran, and of all. Raises `HlofuseError` without JAX."""
     texts = probes()
-    compiled: dict[str, str] = {}
+    compiled = {}
     measured: dict[str, Timed] = {}
     with Judge(python) as judge:
         facts = judge.facts()

@@ -298,7 +298,7 @@ def own_times(launches: Launches) -> dict[str, tuple[int, float]]:
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what XLA and plugins print is no answer
-    worker: Any = None
+    worker = None
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -25,7 +25,7 @@ from hlofuse.reports.verdict.changes import (
 )
 from hlofuse.reports.verdict.json import changes_json, verdict_json
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.reports.whatif.model import SCHEMA, Ranking, Vary, rank, ranking_json, sweep, sweep_json
+from hlofuse.reports.whatif.model import SCHEMA, Ranking, rank, ranking_json, sweep, sweep_json
 from hlofuse.reports.whatif.text import print_sweep
 from .answer import Answer
 from .explaining import print_advice_at
@@ -70,7 +70,7 @@ def what_if(report: Program, options: WhatIf) -> Answer[Any]:
     if options.also or options.also_flags:
         raise HlofuseError("--sweep excludes --also and --also-flags")
     loaded = report.at_fusion
-    devices: list[Vary] = [partial(_varied, report, device) for device in (None, *options.also_device)]
+    devices = [partial(_varied, report, device) for device in (None, *options.also_device)]
     with report.options.listener.progress("replaying") as progress:
         texts = {name: [str(v) for v in values] for name, values in options.sweep.items()}
         swept = sweep(loaded.input, devices, texts, progress=progress)

@@ -57,7 +57,7 @@ def optimized(report: Program, options: Optimize) -> Answer[Any]:
             count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"
             how = f"{count} in {found.seconds:.1f} s ({method}, seed {seed})"
     base: Any = searched.measured_base
-    request: dict[str, Any] = {"space": space, "search": method, "seed": seed}
+    request = {"space": space, "search": method, "seed": seed}
     if objective == "measured-time":
         how = f"{how}\n{joined_line(base.measured)}"
         request |= profile_json(base.measured)

@@ -66,7 +66,7 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
     if written.instruction_count > _SEARCHED:
         return v
     candidates = _candidates(report, v, prepared(written))
-    found = dict[str, Suggestion]()
+    found = {}
     for s, _ in candidates:
         gains = _gain_where_it_touches(s)
         is_located = v.totals.us is not None and not s.touches_unknown and (s.touched or s.flag)
@@ -92,7 +92,7 @@ def _proved(
     remaining = [] if v.tiles is not None else list(v.suggestions)
     helpful = []
     untimed = []
-    tried = set[str]()
+    tried = set()
     with report.options.listener.progress("compiling changes") as progress:
         try:
             compile = _Compiler(report, python, tries)

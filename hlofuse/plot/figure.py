@@ -349,7 +349,7 @@ def plot_passes(replay: Compilation, times: KernelTimes | None, alerts: Strings 
 
 def _pass_row(label: str, module: Module, times: KernelTimes | None) -> Row:
     totals = (times.account(module) if times is not None else Account(module, backend="cpu")).totals
-    values: list[tuple[float | None, ...]] = [(float(totals.kernels),), (float(totals.cost.bytes_accessed),)]
+    values = [(float(totals.kernels),), (float(totals.cost.bytes_accessed),)]
     if totals.us is not None:
         values.append((totals.us,))
     return Row(label, tuple(values))

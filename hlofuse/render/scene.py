@@ -126,7 +126,7 @@ _BOLD = 1.07
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """The width of a line of text in a font of that size."""
-    units: int = 0
+    units = 0
     for c in text:
         if " " <= c <= "~":
             units += TABLES["widths"][ord(c) - 32]

@@ -149,7 +149,7 @@ def spinner(
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Gives a function to call with (done, of), which says on stderr how far the work is."""
-    shown = list[str]()
+    shown = []
     with ExitStack() as stack:
 
         def report(done: int, total: int) -> None:

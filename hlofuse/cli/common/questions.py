@@ -44,7 +44,7 @@ def command_of(
 ) -> click.Command:
     """The command that asks a question and prints the answer. `more` options go to `run` as keywords."""
     question = QUESTIONS[name]
-    own: dict[str, Field[Any]] = {f.name: f for f in fields(question)}  # type: ignore[arg-type]
+    own = {f.name: f for f in fields(question)}  # type: ignore[arg-type]
     several = question.input.endswith("...")
     is_cached = run is None and not several and question.reading in ("replay", "measured")
 
@@ -76,7 +76,7 @@ def command_of(
         required=True,
     )
     specs = {**own, **question.shown}.items()
-    decorators: list[Decorator[Any]] = [inputs, *(parameter(spec, key) for key, spec in specs)]
+    decorators = [inputs, *(parameter(spec, key) for key, spec in specs)]
     decorators += [*more, _READING[question.reading]]
     if question.reading in ("replay", "measured") and "strict" not in own:  # `check` is strict in another way
         decorators.append(strict_option)

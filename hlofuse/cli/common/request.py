@@ -41,7 +41,7 @@ def cached_report(input: str, request: Json) -> "Iterator[Report]":
     from hlofuse.library import cache
     from hlofuse.library.report import Report
 
-    notes = list[str]()
+    notes = []
 
     def note(text: str) -> None:
         if "replayed" not in vars(report):  # later notes are about one question

@@ -654,7 +654,7 @@ def keep_last(loop: Instruction) -> bool:
 
 def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
     """All that reads `x`, whose dimensions are these of a stack, as parts of its last row; else none."""
-    found = list[Labelled]()
+    found = []
     for user in x.users:
         if user.opcode == "transpose":
             inner = _last_rows(user, [order[d] for d in user.dimensions])
@@ -676,7 +676,7 @@ def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
 def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
     """`x` and values computed row by row from it, and their sums over rows; none if others read them."""
     rows = [x]
-    sums = list[Instruction]()
+    sums = []
     for user in computation_of(x).post_order():
         own = [o for o in user.operands if o in rows]
         others = [o for o in user.operands if o not in rows]

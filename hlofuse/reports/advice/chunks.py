@@ -97,7 +97,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
     """A loop computes the values that others read; False where there are none, or it waits for the others."""
     at = next(iter(along))
     parts = {i: _places(i, i, along[i]) for i in computation_of(at).post_order() if i in along}
-    sums = dict[Instruction, list[int]]()
+    sums = {}
     rows = dict.fromkeys(i for i in parts if i.is_root)
     for i in parts:
         for user in () if i.opcode in _SPREAD else i.users:

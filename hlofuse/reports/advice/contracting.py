@@ -35,7 +35,7 @@ def labelled(x: Instruction) -> list[Labelled]:
     """The operands of a product. The result's dimensions are their own labels; what is summed is below 0."""
     dims = DotDimensions.of(x)
     place = len(dims.lhs_batch)
-    found = list[Labelled]()
+    found = []
     for side, value in enumerate(x.operands):
         free = dims.free(side, value.rank)
         labels = {d: k for k, d in enumerate(dims.batch(side))} | {d: place + k for k, d in enumerate(free)}
@@ -347,7 +347,7 @@ def _unfolded(
     """The value below a reshape, and for each label of `x` those in its place; only `free` ones join."""
     value = x.operand
     sizes = value.sizes
-    found = list[int]()
+    found = []
     joined = dict[int, list[int]]()
     seen = dict[int, list[int]]()
     for (start, place), (end, after) in pairwise(common_factors(sizes, x.sizes)):

@@ -138,7 +138,7 @@ class _Unrolling:
 
     def _iterate(self, iteration: int) -> None:
         given, root = self._body.parameters[0], self._body.root
-        new: dict[Instruction, Instruction] = {}
+        new = {}
         for x in self._body.post_order():
             along = self._own_part(x)
             if x.opcode == "get-tuple-element" and x.operand is given:

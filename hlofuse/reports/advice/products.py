@@ -850,7 +850,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     is_taken = _is_default(scores) if rounded else {o.element_type for o in operands} in ({"bf16"}, {"f16"})
     if not is_taken or not dims.lhs_batch or head % 8 or head > 256:
         return False
-    products: dict[tuple[bool, bool], tuple[Instruction, Instruction]] = {}
+    products = {}
     for x in computation_of(scores).post_order():
         for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
             below = _below(x.operands[side])

@@ -170,7 +170,7 @@ def _multiply_entries(x: Instruction) -> bool:
         is_wide = zeros.element_type in (x.element_type, *FLOATING_TYPES)  # other integers may wrap
         if not (is_each and is_last and is_wide and is_constant(zeros, 0)):
             continue
-        found = dict[int, Instruction]()
+        found = {}
         for k, d in enumerate(places):
             label = one[1][labels[d]]
             index = place_of(x, indices, k, vector)
@@ -252,7 +252,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
     firsts = numbers_of(x, "start_indices_batching_dims")
     batch = {d: own[n - (n > vector)] for d, n in zip(batched, firsts, strict=True)}
     kind = array(indices.element_type, [x.sizes[d] for d in own])
-    found = dict[int, Instruction]()
+    found = {}
     for k, d in enumerate(columns):
         size = table.sizes[d]
         if sizes[d] == size:
@@ -367,7 +367,7 @@ def _take_first(
     counts = [whole.sizes[d] for d in batch]
     indices = make.resized(x, places.indices, [*counts, rows])
 
-    windows = list[Labelled]()
+    windows = []
 
     def last(value: Instruction, labels: list[int]) -> Labelled | None:
         if not {*batch} <= {*labels}:  # each place of the batch reads others
@@ -450,7 +450,7 @@ def _map_table(x: Instruction) -> bool:
     view = View(
         sizes, lambda value, labels: (whole, labels) if value is x and labels[:rank] == first else None
     )
-    found = dict[Instruction, Instruction]()
+    found = {}
     readers = list(x.users)
     for y in readers:
         new = view.whole(y, dims_of(y)) if y not in found and y.sizes[:rank] == own else None
@@ -557,7 +557,7 @@ def _scatter_stacked(x: Instruction) -> bool:
         return False
 
     def joined(k: int) -> Instruction:
-        parts = list[Instruction]()
+        parts = []
         for u in same:
             value = u.operands[k]
             sizes = value.sizes[: value.rank - len(numbers_of(u, "update_window_dims"))]
@@ -668,7 +668,7 @@ def _of_windows(
     k: int,
 ) -> Instruction | None:
     """One place of all windows, a slice of the table of a gather; None where no gather reads such windows."""
-    found = list[Labelled]()
+    found = []
 
     def last(x: Instruction, labels: list[int]) -> Labelled:
         if x.opcode == "gather" and (gathered := _gathered_rows(x)) is not None:

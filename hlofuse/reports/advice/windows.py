@@ -251,7 +251,7 @@ def _real_transform(x: Instruction) -> bool:
         return False
     if not is_back and ranges_of(x)[along].limit > half[along]:
         return False
-    found = list[Instruction]()
+    found = []
 
     def last(value: Instruction, own: list[int]) -> Labelled:
         sizes = [half.get(d, n) for d, n in zip(own, value.sizes, strict=True)]

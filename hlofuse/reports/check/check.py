@@ -342,7 +342,7 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
     """Kernels that are not the same on both sides, those that came of one another together. The same are:
     equal operations in the same function, then equal operations anywhere (code moves)."""
     old, new = list(before), list(now)
-    keys: tuple[Callable[[BaselineKernel], object], ...] = (
+    keys = (
         lambda k: (k.what, k.where),
         lambda k: (k.what, k.where.without_line),
         lambda k: k.what,
@@ -376,7 +376,7 @@ def _related_groups(
     shared = {key for key, found in having.items() if len({kernels[n][1] for n in found}) > 1}
     rest: tuple[list[BaselineKernel], list[BaselineKernel]] = ([], [])
     groups = []
-    seen = set[int]()
+    seen = set()
     for n, (k, is_new) in enumerate(kernels):
         if shared.isdisjoint(keys[n]):
             rest[is_new].append(k)

@@ -71,7 +71,7 @@ class Lineage:
     def last_kernel(self, name: str) -> str:
         """The kernel of the result that took in an instruction last, by itself or inside another one."""
         origin = self.origin(name)
-        seen = set[str]()
+        seen = set()
         while origin not in self._final and origin in self._fused_into and origin not in seen:
             seen.add(origin)
             origin = self._fused_into[origin]

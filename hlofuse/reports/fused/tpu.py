@@ -170,7 +170,7 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
     apart = [e for e in p.edges if not e.fused]
     head = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused"
     console.print(head + ", most bytes first" * (len(apart) > 1), style="bold cyan")
-    seen = set[str]()
+    seen = set()
     listed = sorted(p.edges if p.queries else apart, key=lambda e: (e.fused, -e.bytes_between))
     for e in listed[: limit or None]:
         why = f"{e.rule}, as above" if e.rule in seen else reason(e.rule) if e.rule else "reason unknown"

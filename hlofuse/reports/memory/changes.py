@@ -414,7 +414,7 @@ def _paired(
     free: list[Instruction],
     results: list[tuple[Index, Shape]],
 ) -> dict[Instruction, Index]:
-    found = dict[Instruction, Index]()
+    found = {}
     for index, shape in results:
         if (p := next((p for p in free if p.shape == shape and p not in found), None)) is not None:
             found[p] = index

@@ -237,7 +237,7 @@ def timeline(
     """The changes of each pass since the last readable dump; an unreadable one is a step with a problem."""
     times, why_none = written_at(sequence)
     steps, backend = [], ""
-    last: _Last | None = None
+    last = None
     for k, dump in enumerate(sequence.dumps):
         seconds = (times[k] - times[k - 1]) / 1e9 if times and k else None
         since = last[0] if last is not None else None

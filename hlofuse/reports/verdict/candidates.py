@@ -184,7 +184,7 @@ def with_loops_of_written(
     texts = {s.text for s in suggestions if s.recipe in {r.name for r in LOOPS}}
     if not texts:
         return list(suggestions)
-    found = dict[tuple[str, str], Trial]()
+    found = {}
     changed = partial(_with_loops_changed, texts=texts)
     for r, trial in _tried_in_written(observed, original, written, changed, budget):
         if observed.replay.target == "cpu":
@@ -361,7 +361,7 @@ def of_flags(
     if found is None or found[1].totals.kernels != facts.account_replayed.totals.kernels:
         return
     base = found[1]
-    lowered = list[str]()
+    lowered = []
     effective = (f"--{DISABLED}=", f"--{YNN_KINDS}=")
     if module is not None:
         lowering = Compilation.of(module, Stage.BEFORE, config, observed.replay.input.lowering)

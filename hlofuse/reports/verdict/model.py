@@ -81,8 +81,8 @@ class Tiles(Record):
 def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tiles:
     """The padding and the layout copies of a final module of XLA:TPU."""
     padding: Counter[Instruction] = Counter()
-    copies: list[_Row] = []
-    precise: list[_Row] = []
+    copies = []
+    precise = []
     total = account.totals.us or 0.0
     for row in account.rows:
         x = row.instruction
