@@ -28,8 +28,7 @@ from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.verdict.json import verdict_json
 from .sources import SCHEMA, Item
 
-Rows: TypeAlias = dict[str, list[Json]]
-"""Rows by the name of their table; columns that are missing are null."""
+Rows: TypeAlias = dict[str, list[Json]]  # Rows by the name of their table; columns that are missing are null
 _BACK = '<header><a href="../index.html">All modules</a>'
 
 

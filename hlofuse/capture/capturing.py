@@ -60,13 +60,6 @@ def flags_for(dump: Path, more: str) -> str:
     return " ".join(p for p in parts if p)
 
 
-def flags_of(destination: Destination) -> str:
-    """XLA_FLAGS for the required number of CPU devices."""
-    count = prod(size for _, size in destination.mesh)
-    is_host = destination.target == "cpu" and destination.mesh
-    return f"--xla_force_host_platform_device_count={count}" if is_host else ""
-
-
 def environment_for(target: str | None, flags: str) -> dict[str, str]:
     """The environment of a process that compiles for `target` (None: for existing devices)."""
     own = [f for f in flags.split() if f.startswith("--xla_tpu_")]  # libtpu's, not jaxlib's
@@ -302,7 +295,11 @@ def capture_modules(
             form = foreign_form(data)
             if form is None:
                 text = decode(data, input_name(path))
-                _check_partitions(text, destination)
+                header = text[: text.find("\n", text.find("HloModule"))]
+                devices = re.search(r"\bnum_partitions=(\d+)", header)  # StableHLO will not have it
+                if devices is not None and int(devices[1]) > prod(size for _, size in destination.mesh):
+                    how = f"over {devices[1]} devices; give --mesh {devices[1]}"
+                    raise CaptureError(f"the module is partitioned {how}")
                 data = text.encode()
             elif form == PROTO:
                 data = module_proto(data)
@@ -312,16 +309,6 @@ def capture_modules(
             file.write_bytes(data)
             listed.append({"name": name, "path": str(file)})
         return _capture({"modules": listed}, destination, out, python, flags)
-
-
-def _check_partitions(text: str, destination: Destination) -> None:
-    """Raise `CaptureError` for a module of more devices, which the conversion to StableHLO drops."""
-    header = text[: text.find("\n", text.find("HloModule"))]
-    partitions = re.search(r"\bnum_partitions=(\d+)", header)
-    if partitions is not None and int(partitions[1]) > prod(size for _, size in destination.mesh):
-        raise CaptureError(
-            f"the module is partitioned over {partitions[1]} devices; give --mesh {partitions[1]}"
-        )
 
 
 def capture_command(
@@ -430,7 +417,10 @@ def _capture_on(
     flags: str,
 ) -> Capture:
     with _new_folder(out) as (dump, new):
-        own = flags_for(dump, f"{flags_of(destination)} {flags}".strip())
+        if destination.target == "cpu" and destination.mesh:
+            count = prod(size for _, size in destination.mesh)
+            flags = f"--xla_force_host_platform_device_count={count} {flags}".strip()
+        own = flags_for(dump, flags.strip())
         answer = compile_request({**request, "dump": str(dump)}, destination, python=python, flags=own)
         all_flags = f"{answer.get('flags_of_release', '')} {own}"
         given = {key: answer[key] for key in ("unknown_fields", "versions", "errors")}

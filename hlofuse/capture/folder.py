@@ -6,7 +6,6 @@ changed it (`NN-PASS.hlo`), as it leaves them (`after.hlo`), as code is generate
 
 import re
 import shutil
-from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -37,7 +36,9 @@ def collect(dump: Path, capture: Capture) -> None:
         except HlofuseError as error:
             # The framework runs some on the host CPU while it prepares a program for another device.
             is_of_host = capture.target != "cpu" and "cpu_after_optimizations" in module.whole
-            left_out = between if is_of_host or _is_clone(module, modules) else capture.left_out
+            original = module.name.removesuffix("-clone")  # from which XLA cloned one for autotuning
+            is_clone = original != module.name and any(m.name == original for m in modules)
+            left_out = between if is_of_host or is_clone else capture.left_out
             left_out[name] = error.first_line
             continue
         taken.add(name)
@@ -47,12 +48,6 @@ def collect(dump: Path, capture: Capture) -> None:
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
     if not capture.modules:
         capture.left_out.update(between)  # perhaps nothing was compiled for the target at all
-
-
-def _is_clone(module: DumpedModule, modules: Sequence[DumpedModule]) -> bool:
-    """True for a module that XLA cloned from a captured one for autotuning."""
-    original = module.name.removesuffix("-clone")
-    return original != module.name and any(m.name == original for m in modules)
 
 
 _OF_THE_MACHINE = ("xla_dump_", "xla_gpu_cuda_data_dir")

@@ -62,7 +62,9 @@ def command(
 
     With --run, PROGRAM is a script and, after --, its arguments. It runs where it always does, and reports on
     the folder have measured time. The exit status is that of the script."""
-    if run or _is_command(program):
+    word = program[0]  # of `-- python train.py`, and not a function or a file with a module
+    is_command = len(program) > 1 or not (":" in word or Path(word).suffix or Path(word).is_file())
+    if run or is_command:
         if any(given is not None for given in (arguments, args_from, device, topology, mesh)):
             raise click.UsageError(
                 "a running command chooses its own arguments and devices: --args, --args-from, --device,"
@@ -89,12 +91,6 @@ def command(
     ran = slowest_module(str(folder)) if run else None
     click.echo(f"Next: hlofuse explain {shlex.quote(str(folder / ran) if ran else largest)}")
     return captured.status if run else 0
-
-
-def _is_command(program: tuple[str, ...]) -> bool:
-    """`-- python train.py`, and not `script.py:function` or a file with a module."""
-    word = program[0]
-    return len(program) > 1 or (":" not in word and not Path(word).suffix and not Path(word).is_file())
 
 
 def _compile(

@@ -436,7 +436,10 @@ class FusionChanges:
         out = [new[self.m.forward[i]].instruction for i in left]
         one, other = (tuple(f.group.fusion for f in side) for side in (before, after))
         cost_before = cost_after = None
-        if self._is_closed(before, after, joined, left):
+        values = [*(new[self.m.forward[i]] for i in joined), *(old[i] for i in left)]
+        is_closed = all(source in before for f in after for source in f.sources)
+        is_closed &= all(source in after for f in before for source in f.sources)
+        if is_closed and all(len(v.instances) == 1 for v in values):  # nothing else took part
             cost_before = self._cost([*one, *filter(kernels.is_kernel, into)])
             cost_after = self._cost([*other, *filter(kernels.is_kernel, out)])
         return FusionChange(
@@ -451,22 +454,6 @@ class FusionChanges:
             details,
             cost_before,
             cost_after,
-        )
-
-    def _is_closed(
-        self,
-        before: list[MatchedFusion],
-        after: list[MatchedFusion],
-        joined: list[int],
-        left: list[int],
-    ) -> bool:
-        """True if nothing else took part: only then can costs be compared."""
-        forward, values, others = self.m.forward, self.m.before.values, self.m.after.values
-        return (
-            all(source in before for f in after for source in f.sources)
-            and all(source in after for f in before for source in f.sources)
-            and all(len(others[forward[i]].instances) == 1 for i in joined)
-            and all(len(values[i].instances) == 1 for i in left)
         )
 
     def _cost(self, instructions: Iterable[Instruction]) -> Cost:

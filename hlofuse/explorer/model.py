@@ -155,8 +155,7 @@ class Run(Record):
     operations: tuple[Operation, ...]
     passes: Strings
     decisions: tuple[Decision, ...]
-    names: Strings
-    """Names of boxes: those of the operations first, then new names in order of appearance."""
+    names: Strings  # Names of boxes: those of the operations first, then new names in order of appearance
     boxes: int
     ends_as: tuple[int, ...]  # For each box, one that contains its operations at the last step
     regions: tuple[Region, ...]

@@ -26,8 +26,7 @@ from hlofuse.search.strategies import LONGEST
 if TYPE_CHECKING:
     from hlofuse.judge.judge import Judgement
 
-NUMBERS = numbered(sorted(OPCODES))
-"""The place of an opcode in the counts, and its number in the graph."""
+NUMBERS = numbered(sorted(OPCODES))  # The place of an opcode in the counts, and its number in the graph
 COUNTS = len(NUMBERS) + 2
 Source = str | Path | Module
 

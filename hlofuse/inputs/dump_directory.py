@@ -360,8 +360,7 @@ class DumpDirectory:
     def __init__(self, path: AnyPath) -> None:
         """Raises `HlofuseError` where the directory cannot be read or has no module dumps."""
         self.path = Path(path)
-        self.hosts = 1
-        """The folders below it with the same modules, of which `modules` are the first one's."""
+        self.hosts = 1  # The folders below it with the same modules, of which `modules` are the first one's
         names = _listed_names(self.path)
         self.modules = _dumped_modules(self.path, names)
         if self.modules:

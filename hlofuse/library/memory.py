@@ -2,7 +2,6 @@
 
 import re
 
-from hlofuse.account import Account
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.companions import companions_of
@@ -31,13 +30,6 @@ _REMATERIALIZED = re.compile(r"\.remat\d*(\.|$)")
 """In the name of an instruction that XLA's rematerialization adds (`hlo_rematerialization.cc`)."""
 
 
-def _rematerialized(account: Account) -> tuple[int, float | None]:
-    """The kernels that XLA computes again, and the microseconds of all their launches."""
-    rows = [r for r in account.rows if _REMATERIALIZED.search(r.instruction.name)]
-    times = [r.total_us for r in rows if r.total_us is not None and not r.is_floor]
-    return len(rows), sum(times) if rows and len(times) == len(rows) else None
-
-
 def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     """The answer of `memory`; HlofuseError where the final module is not known."""
     account = report.account
@@ -47,10 +39,12 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         )
     device = report.loaded.device or account.machine
     gpu = device if isinstance(device, DeviceDescription) else None
+    again = [r for r in account.rows if _REMATERIALIZED.search(r.instruction.name)]
+    again_us = [r.total_us for r in again if r.total_us is not None and not r.is_floor]
     found = replace(
         memory_use(account.module, account.memory, gpu),
         **_available(device, options),
-        rematerialized=_rematerialized(account),
+        rematerialized=(len(again), sum(again_us) if 0 < len(again_us) == len(again) else None),
         is_estimated=report.counted == "replayed",
         recorded_temporary=companions_of(report.module).temporary_bytes,
         recorded_total=companions_of(report.module).memory_bytes,

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 class Program:
     """A module that was read, its replay, and what both come to."""
 
-    draw_figures: Callable[[Console], None] | None = None
-    """Draws what is known while changes are tried."""
+    draw_figures: Callable[[Console], None] | None = None  # Draws what is known while changes are tried
 
     def __init__(self, options: ReplayOptions, notes: Sequence[str] = ()) -> None:
         """`notes` are those that the listener collects."""

@@ -6,7 +6,7 @@ import heapq
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from itertools import chain, pairwise
 
@@ -143,8 +143,7 @@ def program_order(operations: Instructions) -> Instructions:
         own.sort(key=lambda x: (-number[x], -place[x]))
         lower.update(pairwise(own))
     sources = {x: dict.fromkeys(o for o in x.operands if o in place) for x in operations}
-    unread = Counter(chain.from_iterable(sources.values()))
-    """The number of readers that are still to come."""
+    unread = Counter(chain.from_iterable(sources.values()))  # The number of readers that are still to come
     rank = {
         x: (1, -number.get(_constant(x), 0), place[x]) if is_constant(x) else (0, -place[x], 0)
         for x in operations
@@ -153,9 +152,9 @@ def program_order(operations: Instructions) -> Instructions:
     ready = [(rank[x], place[x]) for x in heads if not unread[x]]
     heapq.heapify(ready)
     backwards = Instructions()
-    needed_once = _needed_once(sources)
-    pending = Instructions()
-    """Operations whose only reader is placed already; the latest goes first."""
+    inside = (x for x in sources if x.computation is not None and x is not x.computation.root)
+    readers = grouped((source, x) for x in inside for source in sources[x])
+    pending = Instructions()  # Operations whose only reader is placed already; the latest goes first
 
     while heads:
         last = sources[backwards[-1]] if backwards else ()
@@ -172,7 +171,8 @@ def program_order(operations: Instructions) -> Instructions:
         heads.remove(x)
         backwards.append(x)
         unread[x] = -1
-        pending += [o for o in needed_once.get(x, ()) if not rank[o][0]]
+        # What has one reader stands right before it in a text whenever it was created.
+        pending += [o for o in sources[x] if readers.get(o) == [x] and not rank[o][0]]
         while pending and unread[pending[-1]] < 0:
             pending.pop()
         for source in sources[x]:
@@ -185,15 +185,6 @@ def program_order(operations: Instructions) -> Instructions:
                 heapq.heappush(ready, (rank[lower[x]], place[lower[x]]))
     backwards.reverse()
     return backwards
-
-
-def _needed_once(
-    sources: Mapping[Instruction, Iterable[Instruction]],
-) -> dict[Instruction, Instructions]:
-    """Sources with one reader, right before it in a text whenever they were created; not the root."""
-    inside = (x for x in sources if x.computation is not None and x is not x.computation.root)
-    readers = grouped((source, x) for x in inside for source in sources[x])
-    return {x: [source for source in needed if readers.get(source) == [x]] for x, needed in sources.items()}
 
 
 def _constant(x: Instruction) -> Instruction:
@@ -268,14 +259,6 @@ class Evidence:
         return number - 2 >= first and before.isdisjoint(self._names)
 
 
-def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
-    return x.past("get-tuple-element").opcode == "custom-call" or x.opcode == "fusion"
-
-
-def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
-    return x in e.named and is_constant(x)
-
-
 def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
     if x.opcode == "constant":
         return is_of_call(x)
@@ -296,17 +279,19 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
     return not source.sizes and source not in e.named and e.are_missing_before(x)
 
 
-def _is_negated_sum(e: Evidence, x: Instruction) -> bool:
-    return x.opcode == "negate" and x.operand.opcode == "reduce" and not is_of_program(x)
-
-
 _TABLE: tuple[tuple[Callable[[Evidence, Instruction], bool], Phase], ...] = (
     (lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
-    (_is_library_or_triton, Phase.FUSIONS),
-    (_is_constant_of_front_end, Phase.FRONT_END),
+    (
+        lambda e, x: x.past("get-tuple-element").opcode == "custom-call" or x.opcode == "fusion",
+        Phase.FUSIONS,
+    ),
+    (lambda e, x: x in e.named and is_constant(x), Phase.FRONT_END),
     (_is_constant_of_call, Phase.CALLS),
     (_is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
-    (_is_negated_sum, Phase.SIMPLIFIED),
+    (
+        lambda e, x: x.opcode == "negate" and x.operand.opcode == "reduce" and not is_of_program(x),
+        Phase.SIMPLIFIED,
+    ),
 )
 """The phase of instructions by the first row that holds; without one the name alone decides."""
 

@@ -96,7 +96,9 @@ class _PanelBuilder(Struct):
         for i in self.plan.computation:
             if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
                 self.written[i] = constant_text(i)
-            elif (overview or len(i.users) > CROWD) and self._may_be_written(i):
+            elif i.opcode != "parameter" or i.is_root or i.is_tuple or i in plan.marked:
+                continue
+            elif overview or len(i.users) > CROWD:
                 self.written[i] = shorten(value_title(i), 16)
         for i in self.plan.computation:
             if len(i.users) > 2 and self._spreads_constant(i):
@@ -123,9 +125,6 @@ class _PanelBuilder(Struct):
         self._results(computation.root)
         self.panel.arrows = list(self.arrows.values())
         return self.panel
-
-    def _may_be_written(self, i: Instruction) -> bool:
-        return i.opcode == "parameter" and not (i.is_root or i.is_tuple or i in self.plan.marked)
 
     def _place(self, unit: Instruction, box: Box) -> None:
         self.box[unit] = box

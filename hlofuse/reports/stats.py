@@ -183,10 +183,9 @@ def kernel_figures(k: KernelStatistics) -> tuple[str, str]:
     return bytes_text(k.row.cost.bytes_accessed), quantity(k.row.cost.flops + k.row.cost.transcendentals)
 
 
-def kind_and_place(kernel: KernelStatistics) -> str:
-    """The kind of a fusion, the layer and the line."""
-    where = ": ".join(filter(None, (kernel.layer, kernel.source)))
-    return " ".join(filter(None, (kernel.row.instruction.fusion_kind, where)))
+def _kind_and_place(k: KernelStatistics) -> str:
+    where = ": ".join(filter(None, (k.layer, k.source)))
+    return " ".join(filter(None, (k.row.instruction.fusion_kind, where)))
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
@@ -261,7 +260,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
                 *([measured_text(k.row.measured)] if measured else []),
                 str(k.holds) if k.row.instruction.opcode == "fusion" else "",
                 *kernel_figures(k),
-                Text(printable(kind_and_place(k)), style="dim"),
+                Text(printable(_kind_and_place(k)), style="dim"),
             ]
             for k in m.heaviest
         ]

@@ -35,8 +35,7 @@ class Event(NamedTuple):
     us_fused: float | None = None
     us_unfused: float | None = None
     removed: Strings = ()  # rewrite: instructions that went (`from` in JSON)
-    added: Strings = ()
-    """rewrite: instructions that came, or stand for the removed ones (`to` in JSON)."""
+    added: Strings = ()  # rewrite: instructions that came, or stand for the removed ones (`to` in JSON)
     origins: tuple[Origin, ...] = ()
     """Of the producer, then of each consumer or the fusion; of a rewrite those of `added`. Not in JSON."""
 
@@ -103,11 +102,9 @@ class Recorder:
     """Collects events; a pass announces itself with `begin_pass`, and each decision is a step."""
 
     def __init__(self, most: float = inf) -> None:
-        self._most = most
-        """Decisions of a pass after which a replay ends with HlofuseError."""
+        self._most = most  # Decisions of a pass after which a replay ends with HlofuseError
         self.events = list[Event]()
-        self.left_alone = dict[Skipped, None]()
-        """The distinct arguments of `skipped`; not part of the trace."""
+        self.left_alone = dict[Skipped, None]()  # The distinct arguments of `skipped`; not part of the trace
         self.not_repeated = dict[str, Counter[str]]()
         """Opcodes that passes which are not implemented work on, and how many there were at most."""
         self._pass = ""

@@ -202,8 +202,7 @@ class Collector:
     """Takes events in chunks, and stores 20 bytes of each."""
 
     def __init__(self) -> None:
-        self.host = ""
-        """A prefix for device names, where there are several hosts."""
+        self.host = ""  # A prefix for device names, where there are several hosts
         self.numbers: DeviceNumbers | None = None
         self.tpu_kind = ""
         self.jaxlib = ""

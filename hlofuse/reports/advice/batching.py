@@ -35,8 +35,7 @@ _LINEAR = {"add": (1, 1), "subtract": (1, -1), "negate": (-1,)}  # the factors o
 class Batch:
     """The values of all iterations of a loop, written next to it, each with a leading dimension."""
 
-    number: int
-    """The element of the state that the loop counts with."""
+    number: int  # The element of the state that the loop counts with
     init: Sequence[Instruction]
 
     def __init__(self, loop: Instruction, trips: int, body: Computation) -> None:
@@ -44,8 +43,7 @@ class Batch:
         self.computed: dict[Instruction, Instruction] = {}
         """Values that differ from one iteration to the next."""
         self.fixed: dict[Instruction, Instruction] = {}  # Values that do not
-        self.numbers = set[Instruction]()
-        """Elements of the state that count the iterations."""
+        self.numbers = set[Instruction]()  # Elements of the state that count the iterations
         self.is_reversed = False
         """True if the first value is that of the last iteration, as where a gradient counts down."""
 

@@ -65,12 +65,6 @@ from .written import (
 )
 
 
-def _leaves_out(indices: Instruction, classes: int) -> bool:
-    """True for indices that a formula writes, of which one is no class: its row is 0."""
-    found = formula_values(indices)
-    return found is not None and bool(((found < 0) | (found >= classes)).any())
-
-
 def _at_indices(
     x: Instruction,
     factors: Sequence[Labelled],
@@ -86,9 +80,12 @@ def _at_indices(
 
 def _taken(x: Instruction, one: Labelled, other: Labelled, result: list[int]) -> Labelled | None:
     (hot, labels), found = one, onehot(one[0])
-    if found is None or _leaves_out(found[0], hot.sizes[found[1]]):
+    if found is None:
         return None
     indices, along = found
+    values = formula_values(indices)
+    if values is not None and ((values < 0) | (values >= hot.sizes[along])).any():
+        return None  # the row of what is no class is 0
     number = labels[along]
     if (number in other[1]) == (number in result):
         return None
@@ -283,12 +280,6 @@ def _places(x: Instruction) -> _Places | None:
     return _Places(along, make.transpose(x, found[along], order), batch, free)
 
 
-def _equal_places(x: Instruction) -> list[int] | None:
-    """The label of each dimension of what a gather reads at equal places of two dimensions."""
-    batch, found = _indexed(x)
-    return None if found or len({*batch.values()}) == len(batch) else _labels(x, batch)
-
-
 def _labels(x: Instruction, own: dict[int, int]) -> list[int] | None:
     """The label of each dimension of a gather's array: its own, or the result's where all of it is read."""
     offsets = numbers_of(x, "offset_dims")
@@ -310,7 +301,9 @@ def _diagonal_alone(x: Instruction) -> bool:
     """Elements at equal places of two dimensions, or their sum, are computed without the others."""
     whole = x.operand
     remaining = dims_of(x)
-    labels = _equal_places(x) if x.opcode == "gather" else None
+    batch, along = _indexed(x) if x.opcode == "gather" else ({}, {})
+    is_equal = not along and len({*batch.values()}) < len(batch)  # it reads at equal places of two
+    labels = _labels(x, batch) if is_equal else None
     if is_total(x):
         dims = dims_of(whole)
         remaining = [d for d in dims if d not in x.dimensions]

@@ -122,12 +122,15 @@ def check_sarif(check: Check, version: str) -> Json:
 
 
 def _result(f: Finding, codes: list[Code]) -> Json:
+    parts = [f.code.value, f.module, f.where.file, f.where.function]  # the same wherever lines move
+    parts += sorted(k.what for k in f.before) + sorted(k.what for k in f.now)
+    fingerprint = sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
     result: Json = {
         "ruleId": f.code.value,
         "ruleIndex": codes.index(f.code),
         "level": f.level.value,
         "message": {"text": _plain(one_line(f))},
-        "partialFingerprints": {"hlofuse/v1": _fingerprint(f)},
+        "partialFingerprints": {"hlofuse/v1": fingerprint},
         "properties": {
             "module": printable(f.module),
             "rules": list(dict.fromkeys(h.rule for h in f.refused_edges)),
@@ -162,13 +165,6 @@ def _physical(where: Where) -> Json:
     if where.line:
         found["region"] = {"startLine": where.line}
     return found
-
-
-def _fingerprint(f: Finding) -> str:
-    """The same for the same kernels wherever lines move."""
-    parts = [f.code.value, f.module, f.where.file, f.where.function]
-    parts += sorted(k.what for k in f.before) + sorted(k.what for k in f.now)
-    return sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 MOST_BYTES = 1_000_000

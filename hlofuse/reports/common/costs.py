@@ -30,13 +30,14 @@ def limit_of(k: KernelTime, us: float) -> str:
 def roofline(k: KernelTime) -> str:
     """Its time without its launch, what bounds it and by how much, how it is launched, how it reads."""
     more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)
-    factor = f" {factor_text(more / less)}" if less > _NOTABLE else ""
+    factor = more / less if less > _NOTABLE else 0.0
+    times = f" {factor:,.{int(factor < 9.95)}f}×" if factor else ""
     launch = f", {k.blocks:,} × {k.threads:,} threads, {_access(k)}" if k.blocks else ""
     if k.us_floor:
         by_model = f"XLA's model, which omits some of the traffic, gives {us_text(k.us)}"
         return f"at least {us_text(k.us_floor)} + launch ({by_model}); {printable(k.emitter)}{launch}"
     return (
-        f"{us_text(k.us)} + launch, {k.bound_by}-bound{factor} (compute {us_text(k.us_compute)}, memory"
+        f"{us_text(k.us)} + launch, {k.bound_by}-bound{times} (compute {us_text(k.us_compute)}, memory"
         f" {us_text(k.us_memory)}); {printable(k.emitter)}{launch}"
     )
 
@@ -48,11 +49,6 @@ def _access(k: KernelTime) -> str:
     if k.emitter == "triton":
         return "by tiles"
     return "coalesced" if k.coalesced else "uncoalesced reads"
-
-
-def factor_text(factor: float) -> str:
-    """`2.4×`, `12×`."""
-    return f"{factor:.1f}×" if factor < 9.95 else f"{factor:,.0f}×"
 
 
 def why_saves(cost: StepCost, producer_opcode: str) -> str:

@@ -26,7 +26,8 @@ def function_table(f: Functions, width: int, most: int | None = None) -> Table:
     rest = percent(1 - sum(row.part for row in shown))
     columns = [d for d in _DIRECTIONS if f.directions.get(d)]
     headings = [f"{d} {percent(f.directions[d])}" for d in columns]
-    figures = [_figure(f, row) for row in shown]
+    amounts = ((row.amount(f.unit), row.is_floor and f.unit == "estimated") for row in shown)
+    figures = [bytes_text(n) if f.unit == "bytes" else us_text(n, is_floor) for n, is_floor in amounts]
     taken = max(map(len, figures)) + GAP + len("100%") + GAP
     taken += sum(GAP + len(h) for h in headings)
     while columns and taken + _NAME > width:
@@ -73,13 +74,6 @@ def _name(f: Functions, row: FunctionShare) -> str:
 def percent(part: float) -> str:
     """`14%`, `<1%`, `–` for nothing."""
     return "–" if not part else "<1%" if 0 < part < 0.005 else f"{100 * part:.0f}%"
-
-
-def _figure(f: Functions, row: FunctionShare) -> str:
-    amount = row.amount(f.unit)
-    return (
-        bytes_text(amount) if f.unit == "bytes" else us_text(amount, row.is_floor and f.unit == "estimated")
-    )
 
 
 def functions_json(f: Functions) -> dict[str, Any]:

@@ -35,8 +35,7 @@ class Comparison(Record):
     replayed: Totals  # The totals of the second
     fused: tuple[ChangedEdge, ...]  # Edges inside a kernel of the second and between kernels of the first
     parted: tuple[ChangedEdge, ...]  # Edges inside a kernel of the first and between kernels of the second
-    changes: Strings = ()
-    """The differences from XLA in words: of the second for a what-if, otherwise of both."""
+    changes: Strings = ()  # The differences from XLA in words: of the second for a what-if, otherwise of both
     other_model: bool = False  # The times are by different models: numbers of the device differ
 
     @property

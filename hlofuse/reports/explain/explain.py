@@ -273,18 +273,17 @@ def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
         replace(first, equivalents=tuple(g.fusion.name for g in others)) if others else first
         for first, *others in grouped((_decisions(g), g) for g in groups).values()
     ]
-    found.sort(key=_largest_saving_first)
-    return found
+
+    def largest_saving_first(g: FusedGroup) -> tuple[float, int, int]:
+        copies = 1 + len(g.equivalents)
+        return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].event.step
+
+    return sorted(found, key=largest_saving_first)
 
 
 def _decisions(g: FusedGroup) -> object:
     taken = sorted((s.producer.opcode, s.producer.shape, s.event.rule or "") for s in g.steps)
     return g.fusion.shape, g.fusion.source, tuple(taken)
-
-
-def _largest_saving_first(g: FusedGroup) -> tuple[float, int, int]:
-    copies = 1 + len(g.equivalents)
-    return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].event.step
 
 
 def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from hlofuse.format import bytes_text, listing, plural, printable, quantity, us_text
-from hlofuse.ir.errors import any_of
 from hlofuse.reports.common.costs import roofline, why_saves
 from hlofuse.reports.common.model import Refusal, us_at_stake
 from hlofuse.reports.common.phrases import created_by_lines, floors_and_copies, loops_line, origin
@@ -191,10 +190,3 @@ def step_text(s: FusedStep) -> str:
     fused, unfused = (float(s.event.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
     into = f" into all {s.consumers} users" if s.consumers > 1 else ""
     return f"unfused {us_text(unfused)}, fused{into} {us_text(fused)}"
-
-
-def tie_text(tied_with: Sequence[str]) -> str:
-    """`tie: XLA may have fused add.3, add.4 or 2 others first`."""
-    shown, rest = [printable(n) for n in tied_with[:2]], len(tied_with) - 2
-    shown += [plural(rest, "other")] if rest > 0 else []
-    return f"tie: XLA may have fused {any_of(shown)} first"

@@ -16,6 +16,7 @@ from hlofuse.format.terminal import (
     print_rest,
 )
 from hlofuse.ir import grouped
+from hlofuse.ir.errors import any_of
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, both_names
@@ -233,7 +234,9 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     for s in shown:
         why = Text(phrases.step_text(s))
         if s.tied_with:
-            why.append(f"\n{phrases.tie_text(s.tied_with)}", style="yellow")
+            names, others = [printable(n) for n in s.tied_with[:2]], len(s.tied_with) - 2
+            tied = any_of([*names, plural(others, "other")] if others > 0 else names)
+            why.append(f"\ntie: XLA may have fused {tied} first", style="yellow")
         table.add_row(
             Text(str(s.event.step), style="dim"),
             name_text(s.producer.name, s.event.consumer or ""),

@@ -73,12 +73,9 @@ def memory_changes(
             if (s.recipe or s.flag) and s.flag not in flags and s.recipe not in recipes:
                 found.append(MemoryChange(suggestion_text(s), s.trial, s.sources, s.flag, s.recipe))
         found += _edited(observed, facts)
-    return tuple(sorted(filter(_saves, found), key=lambda c: -(c.trial.memory_saved or 0)))
-
-
-def _saves(change: MemoryChange) -> bool:
-    after, saved = change.trial.totals, change.trial.memory_saved or 0
-    return after is not None and saved > 0 and saved >= _LEAST * (saved + (after.memory_bytes or 0))
+    saved = ((c.trial.memory_saved or 0, c, t) for c in found if (t := c.trial.totals) is not None)
+    large = [(n, c) for n, c, t in saved if n > 0 and n >= _LEAST * (n + (t.memory_bytes or 0))]
+    return tuple(c for _, c in sorted(large, key=lambda pair: -pair[0]))
 
 
 def _finished(
@@ -382,7 +379,9 @@ def _edited(
         module = copy_module(replay.before)
         edited = module.find(x.name)
         assert edited is not None
-        _pass_reordered(edited)
+        edited.operand.shape = edited.shape
+        edited.replace_all_uses_with(edited.operand)
+        computation_of(edited).remove_instruction(edited)
         input = with_edited(replay.input, module)
         with suppress(HlofuseError):
             after = observed_replay(input, replay.config, cache=observed.cache, totals_only=True)
@@ -457,9 +456,3 @@ def _order(x: Instruction) -> tuple[int, ...]:
     layout = x.shape.layout
     major_first = layout.minor_to_major[::-1] if layout is not None else range(x.rank)
     return tuple(x.dimensions[d] if x.opcode == "transpose" else d for d in major_first)
-
-
-def _pass_reordered(x: Instruction) -> None:
-    x.operand.shape = x.shape
-    x.replace_all_uses_with(x.operand)
-    computation_of(x).remove_instruction(x)

@@ -246,7 +246,9 @@ def timeline(
             same = last is not None and text == last[1]
             module = last[2] if last is not None and same else read(dump, text)
         except HlofuseError as e:
-            steps.append(Step(dump, since, problem=_problem(e, dump), seconds=seconds))
+            rest = e.first_line.removeprefix(str(dump.path))  # the step has the file's name
+            problem = f"line {rest[1:]}" if rest.startswith(":") else f"it {rest.strip()}"
+            steps.append(Step(dump, since, problem=problem, seconds=seconds))
         else:
             backend = backend if last is not None else identify_file(module).backend.value or ""
             size = last[3] if last is not None and same else _size(module, backend)
@@ -278,12 +280,6 @@ def _damage(steps: Iterable[Step]) -> Iterable[str]:
         yield f"{count} cannot be read, truncated or still being written: {damaged[0].dump.path.name}" + (
             " and others" if len(damaged) > 1 else ""
         )
-
-
-def _problem(error: HlofuseError, dump: PassDump) -> str:
-    """The first line of a message, without the file's name: the step has it."""
-    rest = error.first_line.removeprefix(str(dump.path))
-    return f"line {rest[1:]}" if rest.startswith(":") else f"it {rest.strip()}"
 
 
 def _step(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from hlofuse.format import plural, signed, times
 from hlofuse.ir import values
 from hlofuse.matching.structure import TRIVIAL
-from .model import PassDump, PassTimeline, Replacement, Size, Step
+from .model import PassDump, PassTimeline, Replacement, Step
 
 _SHOWN = 3
 _FOLLOWING = values("operand order root callee control")
@@ -99,16 +99,6 @@ def seconds_text(seconds: float) -> str:
 def count_text(before: int | None, after: int) -> str:
     """`168 → 174`, or `174` where nothing changed or nothing came before."""
     return f"{after:,}" if before in (None, after) else f"{before:,} → {after:,}"
-
-
-def sizes_text(first: Size, last: Size) -> str:
-    """The second line of a timeline."""
-    rows = (
-        ("instructions", first.instructions, last.instructions),
-        ("kernels", first.kernels, last.kernels),
-        ("fusions", first.fusions, last.fusions),
-    )
-    return "    ".join(f"{name} {count_text(b, a)}" for name, b, a in rows)
 
 
 def headline(timeline: PassTimeline) -> str:

@@ -24,7 +24,9 @@ def print_timeline(
     """Print the result, the largest changes, then every pass in order."""
     console.print(printable(phrases.headline(timeline)), style="bold")
     if timeline.first is not None and timeline.last is not None:
-        console.print(phrases.sizes_text(timeline.first, timeline.last))
+        sizes = ("instructions", "kernels", "fusions")
+        ends = ((n, getattr(timeline.first, n), getattr(timeline.last, n)) for n in sizes)
+        console.print("    ".join(f"{n} {phrases.count_text(old, new)}" for n, old, new in ends))
         if timeline.last.loops:
             console.print(loops_line(timeline.last.loops), style="dim")
     if (m := timeline.measured) is not None:

@@ -12,7 +12,6 @@ from hlofuse.ir import (
     Json,
     Module,
     Record,
-    Strings,
     computation_of,
     grouped,
     replace,
@@ -62,7 +61,8 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
         for spec in specs if line else ():
             same = [o for o in (x, *origins(x.operand)) if o.sizes == x.sizes]
             whole = [(o, d) for o in same for d, axes in enumerate(spec) if not axes]
-            requests |= dict.fromkeys(whole, f"{line} asks for {_spec_text(spec)}")
+            names = ", ".join(repr(axes[0] if len(axes) == 1 else axes or None) for axes in spec)
+            requests |= dict.fromkeys(whole, f"{line} asks for P({names})")  # as `jax.P` is shown
     places = ((x, d) for x in program.instructions() for d in range(x.rank) if requests and x.op_name)
     constraints = grouped(((x.op_name, d, x.sizes[d:][:1]), requests.get((x, d))) for x, d in places)
     found = []
@@ -74,12 +74,6 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
             r = replace(r, near=(texts.pop() if len(texts) == 1 else None) or r.near)
         found.append(r)
     return tuple(found)
-
-
-def _spec_text(spec: Iterable[Strings]) -> str:
-    """`P(None, 'x')`, as `jax.P` shows it."""
-    names = ", ".join(repr(axes[0] if len(axes) == 1 else axes or None) for axes in spec)
-    return f"P({names})"
 
 
 def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:

@@ -189,8 +189,7 @@ class Verdict(Record):
     is_replayed: bool = True  # False for a module that is fused already: nothing was tried
     together: tuple[tuple[int, ...], Trial] | None = None
     """The suggestions, from 1, that still help after those before them, and what all gain; None for one."""
-    compile_time: Strings = ()
-    """Sentences about constants that XLA evaluates for long while it compiles."""
+    compile_time: Strings = ()  # Sentences about constants that XLA evaluates for long while it compiles
     cpu: CpuDevice | None = None  # The CPU that the times are estimated for; None on others
     collectives: tuple[CollectiveRow, ...] = ()  # Those that take longest, or send most, first
     functions: Functions = Functions()  # The shares of the user's functions

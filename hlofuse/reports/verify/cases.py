@@ -31,8 +31,7 @@ class Case(Record):
     after: Path
     passes: tuple[tuple[str, Path], ...] | None = None
     """Dumps after the passes that changed something, in order; None where that is not known."""
-    recorded: Strings | None = None
-    """The passes whose dumps were kept if they left one, where not all were."""
+    recorded: Strings | None = None  # The passes whose dumps were kept if they left one, where not all were
     record: Path | None = None  # XLA's own record of PriorityFusion
     complete: bool = True
     """Every pass that changed the module left a dump. False where the directory may lack some."""
@@ -73,8 +72,13 @@ def find_cases(
     for m in chosen:
         label = m.name if sum(x.name == m.name for x in directory.modules) == 1 else m.label
         try:
-            found = _final_case(m, label, target) if until == "end" else None
-            cases.append(found or _dumped_case(m, label, target, wanted))
+            if until != "end":
+                cases.append(_dumped_case(m, label, target, wanted))
+                continue
+            before = m.pass_input(target)
+            if m.finished is None:
+                raise HlofuseError(f"{printable(m.label)}: no dump after all optimizations")
+            cases.append(Case(label, before, m.finished))
         except HlofuseError as e:
             if module is not None or len(chosen) == 1:
                 raise
@@ -104,15 +108,16 @@ def _corpus_case(path: Path, target: str, until: Until) -> Case:
     if before is None or after is None:
         raise HlofuseError(f"{printable(str(path))} has before.hlo but no after.hlo")
     if not passes and before.read_bytes() != after.read_bytes():
-        return Case(path.name, before, after, record=_record_of(before))  # without the steps between
+        return Case(path.name, before, after, record=Companions(before).record)  # without the steps between
     recorded = FUSION_STAGES[target].passes if target in FUSION_STAGES else None
     return Case(
-        path.name, before, after, tuple((name, p) for _, name, p in passes), recorded, _record_of(before)
+        path.name,
+        before,
+        after,
+        tuple((name, p) for _, name, p in passes),
+        recorded,
+        Companions(before).record,
     )
-
-
-def _record_of(before: Path) -> Path | None:
-    return Companions(before).record
 
 
 def name_of_run(name: str, target: str) -> str:
@@ -122,14 +127,6 @@ def name_of_run(name: str, target: str) -> str:
         return name
     passes = [step.name for step in TARGETS[target].steps]
     return FUSION_STAGES[target].name_of_run(passes, m[1], m[2], int(m[3] or 1))
-
-
-def _final_case(module: DumpedModule, label: str, target: str) -> Case:
-    """HlofuseError where the directory lacks the input of the passes, or the module after all of them."""
-    before = module.pass_input(target)
-    if module.finished is None:
-        raise HlofuseError(f"{printable(module.label)}: no dump after all optimizations")
-    return Case(label, before, module.finished)
 
 
 def _dumped_case(module: DumpedModule, label: str, target: str, wanted: list[str]) -> Case:
@@ -143,7 +140,11 @@ def _dumped_case(module: DumpedModule, label: str, target: str, wanted: list[str
         following = None
     if _is_complete(module, stage.pipelines, first, following):
         return Case(
-            label, before, passes[-1][1] if passes else before, tuple(passes), record=_record_of(before)
+            label,
+            before,
+            passes[-1][1] if passes else before,
+            tuple(passes),
+            record=Companions(before).record,
         )
     if following is not None and stage.next_follows:
         after = following.path
@@ -157,7 +158,7 @@ def _dumped_case(module: DumpedModule, label: str, target: str, wanted: list[str
     doubt = None
     if files[first].pipeline not in stage.pipelines:
         doubt = f"The dump at the fusion input may be missing: the replay starts at {printable(before.name)}."
-    return Case(label, before, after, tuple(passes), None, _record_of(before), False, doubt)
+    return Case(label, before, after, tuple(passes), None, Companions(before).record, False, doubt)
 
 
 def _is_complete(module: DumpedModule, pipelines: Strings, first: int, following: DumpFile | None) -> bool:

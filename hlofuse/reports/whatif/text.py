@@ -43,7 +43,8 @@ def print_sweep(s: Sweep, console: Console) -> None:
 
 def _print_points(s: Sweep, console: Console) -> None:
     """A column for each knob; where they have no room, the knobs of a row in one that may fold."""
-    columns = sweep_columns(s)
+    own = (*["device"] * (len(s.devices) > 1), *(printable(a.name) for a in s.axes))
+    columns = (*own, "kernels", "moved", "est. time", "changed decisions")
     shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
     headings = [_NARROW.get(columns[k]) or _fold(columns[k]) for k in shown]
     rows = [[Text(row[k], style="bold" if is_xla else "") for k in shown] for is_xla, row in sweep_rows(s)]
@@ -148,12 +149,6 @@ def _totals(t: Totals, xla: Totals | None) -> Strings:
         if xla.us is not None and t.us is not None:
             time += share(xla.us, t.us)
     return (f"{t.kernels:,}", moved, time)
-
-
-def sweep_columns(s: Sweep) -> Strings:
-    """The headings that go with `sweep_rows`."""
-    head = ["device"] if len(s.devices) > 1 else []
-    return (*head, *(printable(a.name) for a in s.axes), "kernels", "moved", "est. time", "changed decisions")
 
 
 def sweep_headline(s: Sweep) -> str:

@@ -75,13 +75,6 @@ def answers_headline(
     return f"{what}: {', '.join(parts)}"
 
 
-def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
-    """`… 3 more (--limit 0 shows all): loop_add_fusion.2 (fusion.3), …`; of pairs fewer names."""
-    most, names = _PAIRS if isinstance(left_out[0], PairAnswer) else _LEFT_OUT, _names_of(left_out)
-    shown = [*names[:most], "…"] if names[most:] else names
-    return f"{more(len(left_out))}: {', '.join(shown)}"
-
-
 def _names_of(answers: Sequence[Story | PairAnswer]) -> list[str]:
     places = ((a.described,) if isinstance(a, Story) else (a.producer, a.consumer) for a in answers)
     found = (" → ".join(printable(p.label) for p in own) for own in places)
@@ -238,7 +231,9 @@ def print_answers(
     if len(shown) < len(kinds):
         console.print()
         rest = [a for own in kinds[len(shown) :] for a in own]
-        console.print(more_answers_line(rest), style="dim")
+        names, most = _names_of(rest), _PAIRS if isinstance(rest[0], PairAnswer) else _LEFT_OUT
+        names[most:] = ["…"] * (len(names) > most)
+        console.print(f"{more(len(rest))}: {', '.join(names)}", style="dim")
 
 
 def _same(a: Story | PairAnswer) -> object:
