@@ -56,22 +56,6 @@ _EXCHANGES = with_trait("collective") | with_trait("collective-start") | {"send"
 _VENDORS = {"CUDA": "NVIDIA", "ROCM": "AMD"}
 
 
-def _platform_notes(module: Module, stage: Fact, device: "DeviceDescription") -> list[str]:
-    """What the replay for a device leaves open: calls of another vendor's libraries, passes for another."""
-    found, needed = [], platform_of(module)
-    if needed is not None and needed.value != device.platform:
-        found.append(
-            f"the module {needed.evidence}, which only {_VENDORS[needed.value]}'s GPUs have; {device.name} is"
-            " none, though its rules and figures are shown"
-        )
-    if device.platform != "CUDA" and stage.value != Stage.SCHEDULED:
-        found.append(
-            f"XLA's passes before and after fusion are replayed for NVIDIA's GPUs; on {device.name} only the"
-            " fusion passes are"
-        )
-    return found
-
-
 def _notes(
     module: Module,
     stage: Fact,
@@ -84,8 +68,17 @@ def _notes(
     stamp = companions_of(module).stamp
     if stamp is not None and stamp.error:
         found.append(f"XLA did not finish: {printable(stamp.error)}")
-    if device is not None:
-        found += _platform_notes(module, stage, device)
+    needed = platform_of(module) if device is not None else None
+    if device is not None and needed is not None and needed.value != device.platform:
+        found.append(
+            f"the module {needed.evidence}, which only {_VENDORS[needed.value]}'s GPUs have; {device.name} is"
+            " none, though its rules and figures are shown"
+        )
+    if device is not None and device.platform != "CUDA" and stage.value != Stage.SCHEDULED:
+        found.append(
+            f"XLA's passes before and after fusion are replayed for NVIDIA's GPUs; on {device.name} only the"
+            " fusion passes are"
+        )
     contradiction = _contradicted_by(module, backend)
     if contradiction is not None:
         found.append(f"{contradiction}, but is replayed for {backend.value.upper()}")

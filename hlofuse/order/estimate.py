@@ -93,7 +93,10 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
             if computation.is_entry:
                 top = _top(own, passes, stem)
                 own = [n for n in own if top // 2 < n <= top]
-            window = _ending_at_last(own, foreign)
+            # The best window up to the last number has the most of the numbers, and few others.
+            few = (2 * _count_within(foreign, n, own[-1]) for n in own)
+            score, first = max(((len(own) - k - f, own[k]) for k, f in enumerate(few)), default=(0, 0))
+            window = range(first, own[-1] + 1) if score > 0 else range(0)
             found.update(x for x, number in members[computation].items() if number in window)
     return frozenset(found)
 
@@ -118,15 +121,6 @@ def _top(numbers: list[int], others: list[int], stem: str) -> int:
     if stem in _SHARED or bisect_right(numbers, top) <= created_at_most(top):
         return top
     return chosen([t for k, t in enumerate(numbers, 1) if t > top and k <= created_at_most(t)])
-
-
-def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:
-    """The best window up to the last number: it has the most of the numbers, and few others."""
-    agreed = (
-        (len(numbers) - k - 2 * _count_within(foreign, n, numbers[-1]), n) for k, n in enumerate(numbers)
-    )
-    score, first = max(agreed, default=(0, 0))
-    return range(first, numbers[-1] + 1) if score > 0 else range(0)
 
 
 def _count_within(numbers: list[int], first: int, last: int) -> int:

@@ -198,7 +198,15 @@ def bar_chart(
         canvas.text((x, 9), column.title, size=10, bold=True)
         canvas.line([(x, 2), (x, bottom)], PALE)
         for n, row in enumerate(rows):
-            _bars(canvas, (x, -step * (n + 0.5)), row, c, column, series, most)
+            for k, (one, value) in enumerate(zip(series, row.values[c], strict=True)):
+                if value is None:
+                    continue
+                y = -step * (n + 0.5) + _THICK * ((len(series) - 1) / 2 - k)
+                width = value / most * _WIDTH
+                text = " ".join(filter(None, (one.label, column.text(value), row.note)))
+                tooltip = f"{row.label}: {text}"
+                canvas.bar((x, y), width, _THICK - 2, one.color, hollow=one.hollow, tooltip=tooltip)
+                canvas.text((x + width + 4, y), column.text(value), size=SMALL, color=FAINT)
     return canvas
 
 
@@ -229,27 +237,6 @@ def plot_memory(module: Module, memory: Assignment, title: str) -> Plot:
         side = "right" if place[0] > width / 2 else "left"
         canvas.text((place[0], height + 12), f"{peak.name}{where}", size=SMALL, align=side)
     return canvas
-
-
-def _bars(
-    canvas: Plot,
-    at: tuple[float, float],
-    row: Row,
-    index: int,
-    column: Column,
-    series: Sequence[Series],
-    most: float,
-) -> None:
-    for k, (one, value) in enumerate(zip(series, row.values[index], strict=True)):
-        y = at[1] + _THICK * ((len(series) - 1) / 2 - k)
-        if value is None:
-            continue
-        label = " ".join(filter(None, (one.label, column.text(value), row.note)))
-        width = value / most * _WIDTH
-        canvas.bar(
-            (at[0], y), width, _THICK - 2, one.color, hollow=one.hollow, tooltip=f"{row.label}: {label}"
-        )
-        canvas.text((at[0] + width + 4, y), column.text(value), size=SMALL, color=FAINT)
 
 
 def plot_kernels(

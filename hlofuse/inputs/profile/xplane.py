@@ -199,8 +199,13 @@ class _Reader:
                 column[part.rows[is_it]] = part.value[is_it]
             is_stat = (part.number == _EVENT_STATS) & (part.wire == 2)
             if is_stat.any():
-                at = part.at[is_stat]
-                self._stats(buffer, part.rows[is_stat], at, at + part.value[is_stat], of_stats)
+                at, rows = part.at[is_stat], part.rows[is_stat]
+                ends_of = at + part.value[is_stat]
+                named, begin = varints(buffer, np.minimum(at + 1, ends_of))  # the id of its name is first
+                for stat, column in zip(self._stat_ids, of_stats, strict=True):
+                    own = np.flatnonzero(named == stat)
+                    for value in fields_of(buffer, begin[own], ends_of[own]):
+                        column[rows[own[value.rows]]] = value.value
         *names, own_start, own_long = of_stats
         # The clock of a TPU counts where it is recorded, as in xprof.
         return [
@@ -209,11 +214,3 @@ class _Reader:
             *names,
             metadata,
         ]
-
-    def _stats(self, buffer: Bytes, rows: Ints, at: Ints, ends: Ints, columns: list[Ints]) -> None:
-        """Write the stats for these columns. Every stat begins with the id of its name."""
-        named, begin = varints(buffer, np.minimum(at + 1, ends))
-        for number, column in zip(self._stat_ids, columns, strict=True):
-            own = np.flatnonzero(named == number)
-            for part in fields_of(buffer, begin[own], ends[own]):
-                column[rows[own[part.rows]]] = part.value

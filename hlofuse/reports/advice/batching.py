@@ -148,18 +148,6 @@ class Batch:
         replace_state(self.loop, state)
         return True
 
-    def add_carried(
-        self,
-        new: Instruction,
-        before: Instruction,
-        first: Instruction,
-    ) -> None:
-        """`new`, computed in each iteration from `before`, becomes known: all, and all with `first` ahead."""
-        earlier = make.resized(self.loop, first, [1, *first.sizes])
-        last = make.part(self.loop, self.computed[new], 0, self.trips - 1)
-        self.computed[before] = make.concatenate(self.loop, [earlier, last], 0)
-        self.extend()
-
     def _leading(self, shape: Shape) -> Shape:
         if shape.is_tuple:
             return Shape.tuple_of([self._leading(s) for s in shape.tuple_shapes])
@@ -469,7 +457,10 @@ def scan_linear(loop: Instruction) -> bool:
             start = make.broadcast(loop, whole, first, range(1, whole.rank))
             sums = make.binary(loop, "add", make.binary(loop, "multiply", product, start), sums)
         batch.computed[x] = sums
-        batch.add_carried(x, before, first)
+        earlier = make.resized(loop, first, [1, *first.sizes])
+        last = make.part(loop, sums, 0, batch.trips - 1)
+        batch.computed[before] = make.concatenate(loop, [earlier, last], 0)
+        batch.extend()
         found = True
     return found and batch.finish()
 

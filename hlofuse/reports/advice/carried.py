@@ -77,7 +77,11 @@ def write_ring(loop: Instruction) -> bool:
         x.replace_all_uses_with(update)
         if before := [part for read, part in parts.items() if reads[read] is not x]:
             _wait(window, [window, *before], [[update], *(list(part.users) for part in before)])
-        _put_in_order(loop, k, along, first)
+        readers = [u for u in loop.users if u.tuple_index == k] if first else []
+        window = make.get_tuple_element(loop, loop, k)
+        twice = make.concatenate(loop, [window, window], along)
+        for reader in readers:  # after the loop: the rows from `first` on, then those before
+            reader.replace_all_uses_with(make.part(reader, twice, first, first + size, along))
         found = True
     return found
 
@@ -249,21 +253,6 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
             return False
     root = computation_of(x).root
     return not any(v is not x and root in v.users for v in same)
-
-
-def _put_in_order(
-    loop: Instruction,
-    k: int,
-    along: int,
-    first: int,
-) -> None:
-    """Have all that reads an element after the loop read its rows from `first` on, then those before."""
-    readers = [u for u in loop.users if u.tuple_index == k] if first else []
-    window = make.get_tuple_element(loop, loop, k)
-    twice = make.concatenate(loop, [window, window], along)
-    for reader in readers:
-        end = first + window.sizes[along]
-        reader.replace_all_uses_with(make.part(reader, twice, first, end, along))
 
 
 def wait_for_reads(loop: Instruction) -> bool:

@@ -151,7 +151,10 @@ class _Program:
         if isinstance(p, ast.Call) and isinstance(x, ast.Call):
             return self._call_matches(p, x, found)
         if isinstance(p, ast.BinOp) and isinstance(x, ast.Call):
-            x = self._as_operator(x)
+            name, arguments = self._called(x)
+            operator = _OPERATOR_OF.get((name or "").removeprefix("jax.numpy."))
+            if operator and len(arguments) == 2 and not x.keywords:  # `jnp.dot(a, b)` as `a @ b`
+                x = ast.BinOp(arguments[0], operator(), arguments[1])
         if not isinstance(p, ast.AST) or type(p) is not type(x):
             return bool(p == x)
         return all(self.matches(a, getattr(x, f), found) for f, a in ast.iter_fields(p) if f != "ctx")
@@ -162,13 +165,6 @@ class _Program:
         if not name and isinstance(x.func, ast.Attribute) and x.func.attr in _METHODS:
             return f"jax.numpy.{x.func.attr}", [x.func.value, *x.args]
         return name, list(x.args)
-
-    def _as_operator(self, x: ast.Call) -> ast.expr:
-        """`jnp.dot(a, b)` as `a @ b`; other calls as they are."""
-        name, arguments = self._called(x)
-        operator = _OPERATOR_OF.get((name or "").removeprefix("jax.numpy."))
-        is_one = len(arguments) == 2 and not x.keywords
-        return ast.BinOp(arguments[0], operator(), arguments[1]) if operator and is_one else x
 
     def _call_matches(self, p: ast.Call, x: ast.Call, found: Found) -> bool:
         wanted = _name(p.func, _MODULES)

@@ -23,7 +23,7 @@ from hlofuse.reports.common.model import Refusal, both_names
 from hlofuse.reports.explain import phrases
 from hlofuse.rules.catalogue import Rule
 from .explain import group_fused, group_refusals
-from .model import BlockingRule, Explanation, FusedGroup, Selection
+from .model import BlockingRule, Explanation, FusedGroup
 
 _WIDE = 120  # columns from which the source line has a column of its own
 _NAMES = 6  # operations named of one fusion
@@ -44,8 +44,16 @@ def print_explanation(
     console.print(
         phrases.result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"
     )
-    if e.selected is not None:
-        print_selected(e, e.selected, console, limit)
+    if (selection := e.selected) is not None:
+        console.print()
+        console.print(phrases.selection_line(selection, e), style="bold cyan")
+        for k in selection.kernels[: limit or None]:
+            first, *others = phrases.selected_kernel_lines(k, e, selection)
+            name = name_text(k.kernel.place.shown, style="bold")
+            name.append(f"  {first}", style="not bold")
+            indented(console, name)
+            print_lines(console, others, 4, "dim")
+        print_rest(console, selection.kernels, limit)
     else:
         print_lines(console, phrases.notes(e), 0, "dim")
     for story in phrases.stories(e):
@@ -185,19 +193,6 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
 
 _STEPS = 6  # of one kernel; the first kernel shows more
 _FREE = 8  # operations named that no estimate was made for
-
-
-def print_selected(e: Explanation, selection: Selection, console: Console, limit: int) -> None:
-    """The kernels that were asked for, each with its figures and what it holds of what was asked for."""
-    console.print()
-    console.print(phrases.selection_line(selection, e), style="bold cyan")
-    for k in selection.kernels[: limit or None]:
-        first, *others = phrases.selected_kernel_lines(k, e, selection)
-        name = name_text(k.kernel.place.shown, style="bold")
-        name.append(f"  {first}", style="not bold")
-        indented(console, name)
-        print_lines(console, others, 4, "dim")
-    print_rest(console, selection.kernels, limit)
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:

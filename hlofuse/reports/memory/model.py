@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.analysis.kernels import kernel_source, source_bearer
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import fields
@@ -123,39 +122,25 @@ def reason(
     at: Callable[[Instruction], str],
 ) -> str:
     """A clause about the array; empty where the module shows no reason. `at` is the line of a reader."""
-    x = array.instruction
-    parameter = copied_argument(x)
-    if parameter is not None:
-        is_same = parameter.shape == x.shape and "transpose" not in opcodes_in(x)
-        return f"a copy of {argument_name(parameter)}{'' if is_same else ' in another order'}"
-    last = _reader_of_donated(array, assigned)
-    if last is not None:
-        argument, reader = last
+    x = source = array.instruction
+    while len(source.operands) == 1 and opcodes_in(source) <= _ORDER:
+        source = source.operand
+    if source.opcode == "parameter" and computation_of(source).is_entry:
+        is_same = source.shape == x.shape and "transpose" not in opcodes_in(x)
+        return f"a copy of {argument_name(source)}{'' if is_same else ' in another order'}"
+    start = assigned.live.ranges[array.value][0]
+    found = []
+    for value, size in assigned.donated:
+        readers = [r for r in assigned.readers(value) if r is not x]
+        same = value.shape.dimensions == array.shape.dimensions and size >= array.bytes
+        if same and readers and assigned.live.moment(readers[-1]) > start:
+            found.append((size, value.id, value, readers[-1]))
+    if found:
+        _, _, argument, reader = min(found)
         name = argument_name(argument.instruction)
         return f"not in donated {name}: still read by {reader.name}{at(reader)}"
     loops = loops_of(array, assigned)
     return f"each iteration keeps a part for the backward loop {loops[1].name}" if loops is not None else ""
-
-
-def copied_argument(x: Instruction) -> Instruction | None:
-    """The argument whose elements an instruction only puts in another order; None for any other."""
-    while len(x.operands) == 1 and opcodes_in(x) <= _ORDER:
-        x = x.operand
-    return x if x.opcode == "parameter" and computation_of(x).is_entry else None
-
-
-def _reader_of_donated(
-    array: LiveArray,
-    assigned: Assignment,
-) -> tuple[HloValue, Instruction] | None:
-    start = assigned.live.ranges[array.value][0]
-    found = []
-    for value, size in assigned.donated:
-        readers = [r for r in assigned.readers(value) if r is not array.instruction]
-        same = value.shape.dimensions == array.shape.dimensions and size >= array.bytes
-        if same and readers and assigned.live.moment(readers[-1]) > start:
-            found.append((size, value.id, value, readers[-1]))
-    return min(found)[2:] if found else None
 
 
 _FIGURES = "arguments results temporary aliased constants vmem total host peak available device? devices fits"
