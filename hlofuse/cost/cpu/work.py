@@ -52,6 +52,7 @@ _EXTREME_ROW = 0.35  # the time of a row's maximum, in sums
 _REDUCED_PART = 32_768  # elements of a row that YNNPACK reduces before it goes on with the next row
 _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
 _UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
+_BYTES_OF_A_VECTOR = 4  # for one number of 32 bits (measured with additions, comparisons and shifts)
 _REPEATED = 25  # sorted updates of one place, half of which wait for the update before
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
@@ -123,7 +124,7 @@ def work_of(
     is_guarded = (
         emitter == "loop emitter" and parts > 1 and any(n % parts > 0 for n in _short_rows(kernel)[-1:])
     )
-    is_column = _is_column(_first_array(without_bitcasts(end_of(kernel))))
+    is_column = emitter != "loop emitter" and _is_column(_first_array(without_bitcasts(end_of(kernel))))
     loops = _Loops(caches, emitter, is_serial=is_guarded or is_column)
     if not loops.follow(kernel):
         return None
@@ -183,6 +184,7 @@ class _Loops:
         self._body = _LOOP  # instructions of its iterations
         self._has_loop = False
         self._is_apart = False
+        self._is_padded = False  # on both ends of its rows
         self._padding = 1.0  # elements that the tiled emitter computes for one
         self.is_strided = False
         self._is_serial = is_serial
@@ -195,7 +197,7 @@ class _Loops:
         is_whole = self._row > _SHORTEST and self._row * self._body <= _WHOLE
         is_whole &= not (self._has_loop or self._by_tiles or is_bare)
         found = self._other | ({} if is_whole else self._choices)
-        is_apart = self._is_apart or (is_bare and self._row >= _UNROLLED)
+        is_apart = self._is_apart or (is_bare and self._is_padded and self._row >= _UNROLLED)
         if (is_whole or (is_apart and not self._by_tiles)) and not self._is_serial:
             found["element one by one"] = self._written
         for (opcode, kind, is_scalar), count in self._operations.items():
@@ -244,7 +246,8 @@ class _Loops:
             # Of several parts of one slice LLVM makes no vectors (jaxlib 0.11.1, by the code it writes).
             rows = [d for d, _ in accesses.values() if d is not None]
             self._is_serial |= x.opcode == "dynamic-slice" and len(rows) > 1
-            if x in self._chosen or (x.opcode == "concatenate" and x not in whole):
+            is_by_parts = self._by_parts and self._row >= _UNROLLED  # each in a loop of its own
+            if x in self._chosen or (x.opcode == "concatenate" and x not in whole and not is_by_parts):
                 self._chosen.update(x.operands)
             if x.opcode == "parameter" and len(accesses) > 1:
                 self._other["read again"] += sum(n for _, n in accesses.values()) * (1 - 1 / len(accesses))
@@ -273,7 +276,13 @@ class _Loops:
         operands = x.operands
         own = (id(x), index)
         is_scalar = x in self._one_by_one
-        if is_scalar or opcode == "pad" or (opcode == "reduce" and shape.is_tuple):
+        is_branch = False
+        if opcode == "pad":  # LLVM asks once for a row with padding at one end
+            low, high, between = _padding(x, inner)
+            self._is_padded |= low > 0 < high
+            self._is_apart |= between > 0 and self._row >= _UNROLLED
+            is_branch = low > 0 < high or between > 0 or self._has_short_rows
+        if is_scalar or is_branch or (opcode == "reduce" and shape.is_tuple):
             self._one_by_one.update(operands)  # within a branch, or a loop with several results
         if opcode in ("constant", "iota", "rng", "partition-id", "replica-id"):
             if opcode == "iota":
@@ -297,6 +306,9 @@ class _Loops:
                 # A long polynomial that another one waits for takes twice as long, measured (jaxlib 0.11.1).
                 own_count = count * 2 if is_awaited and opcode in _CHAINED else count
                 own_count *= _UNPREDICTED if opcode in ("sine", "cosine") and _is_far(operands[0]) else 1
+                is_plain = not self._by_tiles and not self._has_short_rows and named not in _SLOW
+                if is_plain and opcode != "convert" and operands[-1].element_type in ("s8", "u8"):
+                    own_count /= _BYTES_OF_A_VECTOR
                 least = _VECTOR if named in _SLOW else 0.0
                 is_scalar |= x in self._chosen and named in _SLOW  # a part is computed where it is chosen
                 self._operations[named, kind, is_scalar] += max(own_count, least)
@@ -335,8 +347,7 @@ class _Loops:
             is_by_parts = x in self._whole or (self._by_parts and self._row > _SHORTEST)
             if opcode != "concatenate" or not is_by_parts:
                 name, each = _chosen(x, inner)
-                amounts = self._other if name == "pad between" else self._choices
-                amounts[f"{name} {_kind(shape)}"] += count * each
+                self._choices[f"{name} {_kind(shape)}"] += count * each
                 if inner is None and _ROW * count <= self._written:
                     self._other["choice of a row"] += count * each
             whole = max(shape.element_count, 1)
@@ -363,12 +374,18 @@ class _Loops:
             indices = operands[len(operands) // 2].shape
             each = len(x.attributes.get("scatter_dims_to_operand_dims", ())) or 1
             rows = max(indices.element_count // each, 1)
-            self._other["scattered row"] += rows
+            run = _window_run(x)
+            runs = lines = updates / run
+            self._other["scattered row"] += runs
+            self._other["element of joined rows"] += updates if runs > rows else 0
             if x.raw("indices_are_sorted") == "true":
+                lines = min(runs, operands[0].byte_size / _LINE)
                 places = max(operands[0].element_count * rows / max(updates, 1), 1)
                 self._other["scattered row at one place"] += rows * rows / (rows + _REPEATED * places)
             self._other["scattered element"] += updates
-            self._lines("scattered", operands[0].shape, rows, updates / rows)
+            self._lines("scattered", operands[0].shape, lines, run)
+            if operands[0].byte_size > self._caches.l1:  # the line of the row before
+                self._other["scattered line l2"] += runs - lines
             return [(operands[-1], own, None, float(updates))]
         if opcode in ("dot", "convolution"):
             products = _products(x)
@@ -538,9 +555,30 @@ def _chosen(x: Instruction, inner: int | None) -> tuple[str, int]:
     if x.opcode != "pad":
         along = " along rows" if x.opcode == "concatenate" and inner == x.dimensions[0] else ""
         return x.opcode + along, 1
-    sizes = [[int(n) for n in d.split("_")] for d in (x.raw("padding") or "").split("x")]
-    between = sum(len(d) > 2 and d[2] > 0 for d in sizes)
-    return ("pad between", between) if between else ("pad", sum(map(any, sizes)))
+    dimensions = range(x.rank) if inner is None else (inner,)  # LLVM asks for the others once for each row
+    return "pad", sum(any(_padding(x, d)) for d in dimensions)
+
+
+def _padding(x: Instruction, dimension: int | None) -> tuple[int, int, int]:
+    """Elements that a `pad` adds before and after a dimension, and between two of its elements."""
+    if dimension is None:
+        return 0, 0, 0
+    low, high, *between = map(int, (x.raw("padding") or "").split("x")[dimension].split("_"))
+    return low, high, sum(between)
+
+
+def _window_run(scatter: Instruction) -> int:
+    """Elements of a scatter's window that follow each other in the updated array."""
+    named, shape = scatter.attributes, scatter.operand.shape
+    given = [scatter.operands[-1].sizes[d] for d in named.get("update_window_dims", ())]
+    for d in sorted({*named.get("inserted_window_dims", ()), *named.get("input_batching_dims", ())}):
+        given.insert(d, 1)
+    run = 1
+    for d in shape.minor_to_major:
+        run *= given[d]
+        if given[d] < shape.dimensions[d]:
+            break
+    return max(run, 1)
 
 
 def _first_array(value: Instruction) -> Shape | None:
