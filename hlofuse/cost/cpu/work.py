@@ -52,6 +52,7 @@ _EXTREME_ROW = 0.35  # the time of a row's maximum, in sums
 _REDUCED_PART = 32_768  # elements of a row that YNNPACK reduces before it goes on with the next row
 _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
 _UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
+_FEW_PADS = 8  # whose conditions fit into the registers of a loop (measured with 1 to 20)
 _BYTES_OF_A_VECTOR = 4  # for one number of 32 bits (measured with additions, comparisons and shifts)
 _REPEATED = 25  # sorted updates of one place, half of which wait for the update before
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
@@ -185,6 +186,7 @@ class _Loops:
         self._has_loop = False
         self._is_apart = False
         self._is_padded = False  # on both ends of its rows
+        self._pads: list[float] = []  # elements of each
         self._padding = 1.0  # elements that the tiled emitter computes for one
         self.is_strided = False
         self._is_serial = is_serial
@@ -200,6 +202,7 @@ class _Loops:
         is_apart = self._is_apart or (is_bare and self._is_padded and self._row >= _UNROLLED)
         if (is_whole or (is_apart and not self._by_tiles)) and not self._is_serial:
             found["element one by one"] = self._written
+        found["element one by one"] += sum(self._pads[_FEW_PADS:])
         for (opcode, kind, is_scalar), count in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
             is_serial = is_scalar or self._is_serial
@@ -280,6 +283,7 @@ class _Loops:
         if opcode == "pad":  # LLVM asks once for a row with padding at one end
             low, high, between = _padding(x, inner)
             self._is_padded |= low > 0 < high
+            self._pads.append(count)
             self._is_apart |= between > 0 and self._row >= _UNROLLED
             is_branch = low > 0 < high or between > 0 or self._has_short_rows
         if is_scalar or is_branch or (opcode == "reduce" and shape.is_tuple):
