@@ -49,11 +49,7 @@ def write_ring(loop: Instruction) -> bool:
         along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
         size, rows = window.sizes[along], new.sizes[along]
         own = {x, *(u for u in given.users if u.tuple_index == k)}
-        for part in [o for o in joined.operands if len(o.users) > 1 and not own.isdisjoint(o.operands)]:
-            other = make.copy_of(part, part.operands)
-            part.replace_all_uses_with(other)
-            joined.replace_operand(joined.operands.index(other), part)
-        skipped = {body.root, joined, *joined.operands, x}
+        skipped = {body.root, joined, x, *(o for o in joined.operands if len(o.users) == 1)}
         reads = {u: v for v in own for u in v.users if u not in skipped and _is_block(u, along, rows)}
         if size % rows or not all(_is_free_of_order(v, along, {*skipped, *reads}) for v in own):
             continue
@@ -65,17 +61,18 @@ def write_ring(loop: Instruction) -> bool:
         if is_newest_first:
             place = make.binary(new, "subtract", make.scalar(new, kind, size - rows), place)
             first = -first % size
-        parts = dict[Instruction, Instruction]()
+        before = Instructions()
         for read, value in reads.items():  # the first row of the window before lies where the new one goes
             step = ranges_of(read)[along].start + rows * ((value is x) != is_newest_first)
             at = make.binary(new, "add", place, make.scalar(new, kind, step))
             at = make.binary(new, "remainder", at, make.scalar(new, kind, size))
             source = x if value is x else window
-            parts[read] = make.dynamic_slice(read, source, starts_at(new, window.rank, at, along), read.sizes)
-            replace(read, parts[read])
+            part = make.dynamic_slice(read, source, starts_at(new, window.rank, at, along), read.sizes)
+            replace(read, part)
+            before += [] if value is x else [part]
         update = make.dynamic_update_slice(new, window, new, starts_at(new, window.rank, place, along))
         x.replace_all_uses_with(update)
-        if before := [part for read, part in parts.items() if reads[read] is not x]:
+        if before:
             _wait(window, [window, *before], [[update], *(list(part.users) for part in before)])
         readers = [u for u in loop.users if u.tuple_index == k] if first else []
         window = make.get_tuple_element(loop, loop, k)
@@ -228,14 +225,10 @@ def _shift(
 
 def _is_block(x: Instruction, along: int, rows: int) -> bool:
     """True for a slice of so many rows, all of each, from a multiple of their number on."""
-    if x.opcode != "slice" or x.sizes[along] != rows:
-        return False
-    part, size = ranges_of(x)[along], x.operand.sizes[along]
-    return (
-        x.element_count * size == rows * x.operand.element_count
-        and not part.start % rows
-        and part.stride == 1
-    )
+    parts = dict(enumerate(ranges_of(x))) if x.opcode == "slice" else {}
+    own = parts.pop(along, None)
+    is_rows = own is not None and (own.limit - own.start, own.start % rows, own.stride) == (rows, 0, 1)
+    return is_rows and all(x.sizes[d] == x.operand.sizes[d] for d in parts)
 
 
 def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instruction]) -> bool:

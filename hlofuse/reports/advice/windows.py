@@ -205,12 +205,9 @@ def _mirrors(
             if given is not None:
                 sizes = [n if d in own else 1 for d, n in enumerate(x.sizes)]
                 total = total * given.transpose([own.index(d) for d in sorted(own)]).reshape(sizes)
+        rest = [(v, {d: k for k, d in enumerate(own)}) for v, own, given in factors if given is None]
         return _is_mirrored(total, axes, last if last in known else -1) and all(
-            _mirrors(
-                v, [own.index(d) for d in axes if d in own], own.index(last) if last in own else -1, written
-            )
-            for v, own, given in factors
-            if given is None
+            _mirrors(v, [at[d] for d in axes if d in at], at.get(last, -1), written) for v, at in rest
         )
     if x.opcode in _MIRRORING or (x.opcode in ELEMENTWISE_OPCODES and x.element_type in FLOATING_TYPES):
         return all(_mirrors(o, axes, last, written) for o in x.operands)
@@ -282,29 +279,24 @@ def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
 
 def _scaled_transform(x: Instruction) -> tuple[Instruction, list[Labelled]] | None:
     """The Fourier transform, or its real part, in a product, and factors that scale all it reads at once."""
-    factors = multiplied(x)
-    found = [k for k, (v, _) in enumerate(factors) if v.through("real").opcode == "fft"]
-    if len(found) != 1 or factors[found[0]][1] != dims_of(x):
+    factors = multiplied(x) if len(x.users) == 1 else []
+    found = [f for f in factors if f[0].through("real").opcode == "fft"]
+    if len(found) != 1 or found[0][1] != dims_of(x) or found[0][0].element_type != x.element_type:
         return None
-    value, _ = factors.pop(found[0])
+    ((value, _),) = found
     whole = value.through("real")
     batch, kind = range(x.rank - len(numbers_of(whole, "fft_length"))), whole.operand.element_type
-    is_real = value.element_type == x.element_type and (value is whole or x.element_type in FLOATING_TYPES)
+    scales = [f for f in factors if f[0] is not value]
     kinds = (kind, *FLOATING_TYPES) if kind[0] == "c" else (kind,)
-    is_scale = all({*own} <= {*batch} and v.element_type in kinds for v, own in factors)
-    return (value, factors) if is_real and is_scale and len(value.users) == 1 else None
+    is_scaled = all({*own} <= {*batch} and v.element_type in kinds for v, own in scales)
+    return (value, scales) if is_scaled and len(value.users) == 1 else None
 
 
 def _transform_once(x: Instruction) -> bool:
     """Fourier transforms that are added, or their real parts, become one transform of what is added."""
     keys, terms = Keys(), list(_signed(x))
-    transforms = {t: found for t, _ in terms if (found := _scaled_transform(t)) and len(t.users) == 1}
-    groups = grouped(
-        ((keys.operation(v), keys.operation(v.operand) if v.opcode == "real" else None), (t, sign))
-        for t, sign in terms
-        for v, _ in [transforms.get(t, (None, []))]
-        if v is not None
-    )
+    transforms = [(pair, *scaled) for pair in terms if (scaled := _scaled_transform(pair[0]))]
+    groups = grouped(((v.opcode, keys.operation(v.through("real"))), f) for f in transforms for v in f[1:2])
     found = max(groups.values(), key=len, default=[])
     if len(found) < 2 or any(u.opcode in _SUMS for u in x.users):
         return False
@@ -312,15 +304,15 @@ def _transform_once(x: Instruction) -> bool:
     def total(values: list[tuple[Instruction, int]]) -> Instruction:
         return fold(x, "add", [v if sign > 0 else make.unary(x, "negate", v) for v, sign in values])
 
-    def below(term: Instruction) -> Instruction:
-        value, scales = transforms[term]
-        spectrum = value.through("real").operand
-        return with_factors(spectrum, (spectrum, dims_of(spectrum)), scales)[0]
-
-    first = transforms[found[0][0]][0]
-    new = make.copy_of(first.through("real"), [total([(below(t), sign) for t, sign in found])])
-    new = new if first.opcode == "fft" else make.unary(x, "real", new, x.shape)
-    return replace(x, total([(new, 1), *(pair for pair in terms if pair not in found)]))
+    whole = found[0][1].through("real")
+    spectra = list[tuple[Instruction, int]]()
+    for (_, sign), value, scales in found:
+        below = value.through("real").operand
+        spectra.append((with_factors(below, (below, dims_of(below)), scales)[0], sign))
+    new = make.copy_of(whole, [total(spectra)])
+    new = new if found[0][1] is whole else make.unary(x, "real", new, x.shape)
+    taken = [pair for pair, *_ in found]
+    return replace(x, total([(new, 1), *(pair for pair in terms if pair not in taken)]))
 
 
 def _cumulated(x: Instruction) -> tuple[int, bool] | None:
@@ -521,11 +513,11 @@ def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Ins
 
 def _test_below(x: Instruction) -> tuple[Instruction, list[Value]] | None:
     """A test on which alone an array depends, and its one value where that is false, and where it is true."""
-    for test in origins(x):
-        if test.element_type == "pred" and test.sizes == x.sizes and x.element_count:
-            ends = [formula_values(x, {test: np.full(x.sizes, value)}) for value in (False, True)]
-            if all(end is not None and (end == end.flat[0]).all() for end in ends):
-                return test, [end.flat[0].item() for end in ends if end is not None]
+    for test in (o for o in origins(x) if o.element_type == "pred" and o.sizes == x.sizes):
+        ends = [formula_values(x, {test: np.full(x.sizes, value)}) for value in (False, True)]
+        found = [end.flat[0].item() for end in ends if end is not None and (end == end.flat[:1]).all()]
+        if len(found) == 2:
+            return test, found
     return None
 
 
@@ -534,11 +526,9 @@ def _count_places(x: Instruction) -> bool:
     and a scatter to where it goes."""
     key, (along,), low_first = x.operand, x.dimensions, _has_low_first(x)
     found = _test_below(key) if low_first is not None and _has_numbers(x) else None
-    if found is None:
+    if found is None or not (found[1][0] < found[1][1] or found[1][1] < found[1][0]):
         return False
     test, values = found
-    if not (values[0] < values[1] or values[1] < values[0]):
-        return False
     is_true = (values[1] < values[0]) == low_first
     is_first = test if is_true else make.unary(x, "not", test)
     ones = make.convert(x, is_first, "s32")

@@ -30,16 +30,7 @@ from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.evaluation import CannotEvaluate, elements
 from hlofuse.passes.common.literals import Elements, bounds, rounded, values_of
-from hlofuse.passes.common.shapes import (
-    array,
-    inserted,
-    numbers_of,
-    others,
-    slice_sizes_of,
-    window_of,
-    without,
-    without_ones,
-)
+from hlofuse.passes.common.shapes import array, inserted, numbers_of, others, window_of, without, without_ones
 from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
@@ -76,7 +67,7 @@ def _read_known(x: Instruction) -> None:
             x.replace_all_uses_with(x.operands[1 if value.all() else 2])
         return
     table, indices = x.operands
-    along, sizes = numbers_of(x, "start_index_map"), slice_sizes_of(x)
+    along, sizes = numbers_of(x, "start_index_map"), numbers_of(x, "slice_sizes")
     is_one = indices.element_count == len(along) and not numbers_of(x, "operand_batching_dims")
     values = formula_values(indices) if is_one else None
     if values is not None:
