@@ -37,7 +37,6 @@ from .contracting import (
 )
 from .matching import MIN_ELEMENTS, combines_by, is_constant, is_total, origins, source
 from .written import (
-    MOST_EVALUATED,
     Rewriting,
     counted_along,
     dims_of,
@@ -179,7 +178,7 @@ def _transform_filter(x: Instruction) -> bool:
     return replace(x, make.transpose(x, found, back))
 
 
-_MIRRORING = values("add subtract divide negate select exponential convert")
+_MIRRORING = values("add subtract multiply divide negate select exponential convert")
 
 
 def _mirrors(
@@ -196,19 +195,13 @@ def _mirrors(
     if (given := formula_values(x, written)) is not None:
         return _is_mirrored(given, axes, last)
     if x.opcode == "multiply":
-        factors = [(v, own, formula_values(v, written)) for v, own in multiplied(x)]
-        known = {d for _, own, given in factors if given is not None for d in own}
-        if not factors or prod(x.sizes[d] for d in known) > MOST_EVALUATED:
-            return False
-        total: Elements = np.ones([1] * x.rank, "c8")
-        for _, own, given in factors:
-            if given is not None:
-                sizes = [n if d in own else 1 for d, n in enumerate(x.sizes)]
-                total = total * given.transpose([own.index(d) for d in sorted(own)]).reshape(sizes)
-        rest = [(v, {d: k for k, d in enumerate(own)}) for v, own, given in factors if given is None]
-        return _is_mirrored(total, axes, last if last in known else -1) and all(
-            _mirrors(v, [at[d] for d in axes if d in at], at.get(last, -1), written) for v, at in rest
-        )
+        rest = [f for f in multiplied(x) if formula_values(f[0], written) is None]
+        given = formula_values(x, written | {v: np.ones(v.sizes) for v, _ in rest})
+        places = [(v, {d: k for k, d in enumerate(own)}) for v, own in rest]
+        if given is not None:
+            return _is_mirrored(given, axes, last) and all(
+                _mirrors(v, [at[d] for d in axes if d in at], at.get(last, -1), written) for v, at in places
+            )
     if x.opcode in _MIRRORING or (x.opcode in ELEMENTWISE_OPCODES and x.element_type in FLOATING_TYPES):
         return all(_mirrors(o, axes, last, written) for o in x.operands)
     if x.opcode == "broadcast":

@@ -72,10 +72,8 @@ def _read_known(x: Instruction) -> None:
     values = formula_values(indices) if is_one else None
     if values is not None:
         first = dict(zip(along, values.ravel().tolist(), strict=True))
-        limits = zip(table.sizes, sizes, strict=True)
-        starts = [min(max(first.get(d, 0), 0), n - size) for d, (n, size) in enumerate(limits)]
-        ends = [start + size for start, size in zip(starts, sizes, strict=True)]
-        replace(x, make.slice_of(x, table, starts, ends))
+        starts = [make.scalar(x, "s32", first.get(d, 0)) for d in dims_of(table)]
+        replace(x, make.dynamic_slice(x, table, starts, sizes))
 
 
 def dims_of(x: Instruction) -> list[int]:
