@@ -92,10 +92,14 @@ def test_the_first_suggestion_shows_the_line_and_the_form_to_write(
     assert f"\n   write      {own}" in hlofuse("explain", *command).out
     Path("loop.py").write_text(
         "from jax import lax\na = lax.scan(f, x, y)\nb = lax.scan(f, x, y, unroll=8)\n"
+        "c = lax.fori_loop(0, 8, f, x)\n"
     )
     unrolled = edit_of("unroll-the-scan", "Unroll the loop by 8", ["loop.py:2"])
     assert unrolled is not None
     assert unrolled["after"] == "a = lax.scan(f, x, y, unroll=8)"
+    whole = edit_of("unroll-the-short-loop", "Pass unroll=True to a short loop", ["loop.py:4"])
+    assert whole is not None
+    assert whole["after"] == "c = lax.fori_loop(0, 8, f, x, unroll=True)"
     nowhere = edit_of("scale-the-summands", "", ["norm.py:0"])
     assert nowhere is not None
     assert nowhere["source"] == ""

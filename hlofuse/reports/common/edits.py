@@ -91,9 +91,9 @@ def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | 
     if recipe not in recipe_names():
         return None
     page = recipe_page(recipe)
-    times = re.search(r"\bby (\d+)\b", text)
-    factor = f"unroll={times[1]}" if times else ""
-    after = re.sub(r"unroll=\d+", factor, page.after) if times else page.after
+    times = re.search(r"(?:\bby |\bunroll=)(\d+|True)\b", text)
+    factor = f"unroll={times[1]}" if times else r"\g<0>"
+    after = re.sub(r"unroll=(\d+|True)", factor, page.after)
     for source in sources:
         place = source.partition(" ")[0]
         file, _, number = place.rpartition(":")
@@ -113,8 +113,8 @@ def _own_line(recipe: str, lines: Sequence[str], number: int, factor: str) -> st
     for changed in (t.splitlines(keepends=True) for t in texts):
         for tag, first, last, start, end in SequenceMatcher(None, lines, changed, False).get_opcodes():
             line = " ".join(x.strip() for x in changed[start:end])
-            if tag == "replace" and first < number <= last and factor in line:
-                return line
+            if tag == "replace" and first < number <= last:
+                return re.sub(r"unroll=\d+", factor, line)
     return ""
 
 
