@@ -296,6 +296,51 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
     assert totals["exposed_collectives_kind"] == "estimated"
 
 
+ITERATED = """HloModule m, num_partitions=4
+b { s = (s32[], f32[1,64]{1,0}, f32[64]{0}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  x = f32[1,64]{1,0} get-tuple-element(s), index=1
+  y = f32[64]{0} get-tuple-element(s), index=2
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  m = s32[] add(n, one)
+  g = f32[4,64]{1,0} all-gather(x), channel_id=1, dimensions={0}, replica_groups={{0,1,2,3}},
+    use_global_device_ids=true
+  p = f32[1,64]{1,0} PART
+  q = f32[64]{0} bitcast(p)
+  z = f32[64]{0} add(y, q)
+  ROOT t = (s32[], f32[1,64]{1,0}, f32[64]{0}) tuple(m, x, z) }
+c { s = (s32[], f32[1,64]{1,0}, f32[64]{0}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  end = s32[] constant(4)
+  ROOT less = pred[] compare(n, end), direction=LT }
+ENTRY e { x = f32[1,64]{1,0} parameter(0)
+  y = f32[64]{0} parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[1,64]{1,0}, f32[64]{0}) tuple(zero, x, y)
+  ROOT w = (s32[], f32[1,64]{1,0}, f32[64]{0}) while(t), condition=c, body=b }
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "line"),
+    [
+        ("dynamic-slice(g, n, zero), dynamic_slice_sizes={1,64}", "iterates over a divided dimension"),
+        ("slice(g), slice={[0:1], [0:64]}", "gathers the same array each time"),
+        ("negate(x)", "gathers the same array each time"),
+    ],
+)
+def test_a_loop_that_gathers_what_it_does_not_change(
+    hlofuse: Run, tmp_path: Path, part: str, line: str
+) -> None:
+    (tmp_path / "loop.hlo").write_text(ITERATED.replace("PART", part))
+    found = hlofuse("explain", tmp_path / "loop.hlo", "--target", "gpu", "--device", "h100_sxm").out
+    assert (line in found) == ("(g" in part)
+    (tmp_path / "other.hlo").write_text(ITERATED.replace("PART", part).replace("(m, x, z)", "(m, p, z)"))
+    other = hlofuse("explain", tmp_path / "other.hlo", "--target", "gpu", "--device", "h100_sxm").out
+    assert "each time" not in other
+
+
 CONSTRAINED = """HloModule m
 ENTRY e { x = f32[16,64] parameter(0)
   t = f32[16,64] tanh(x), metadata={op_name="f/tanh"}

@@ -105,6 +105,12 @@ def called_python(body: str = 'custom-call(v0), custom_call_target="xla_ffi_pyth
     return loop(2, [shape], f"  y0 = {shape} {body}\n", ["y0"])
 
 
+def gathered_in_a_loop(result: str) -> str:
+    body = "  g = f32[64]{0} all-gather(v0), replica_groups={{0,1}}, dimensions={0}\n"
+    body += "  y0 = f32[64]{0} add(v1, g)\n  z0 = f32[32]{0} negate(v0)\n"
+    return loop(2, ["f32[32]{0}", "f32[64]{0}"], body, [result, "y0"])
+
+
 def swapped(trips: int, size: int) -> str:
     return loop(trips, [f"f32[{size}]{{0}}"] * 2, "", ["v1", "v0"])
 
@@ -215,6 +221,7 @@ CASES = [
     ("join-by-pads", "gpu", read_at("c, t"), read_at("t, c")),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
+    ("unroll-the-scan", "gpu", gathered_in_a_loop("z0"), gathered_in_a_loop("v0")),
     ("unroll-the-scan", "gpu", called_python('custom-call(v0), custom_call_target="f"'), called_python()),
     ("unroll-the-scan", "gpu", from_function("jit(f)/jit(step)"), from_function("jit(f)/jit(uniform)")),
     ("unroll-the-scan", "gpu", from_function("jit(f)/jit(g)", 64), from_function("jit(f)/jit(g)", 63)),

@@ -18,6 +18,7 @@ from hlofuse.passes.loop.parts import (
     body_of,
     condition_of,
     drop_unused,
+    gathers_again,
     is_element,
     new_loop,
     only_elements_are_read,
@@ -236,13 +237,16 @@ def _loops(
     own: bool | None = True,
 ) -> Find:
     """Loops by their number of iterations, the body, and the values that it changes, the number aside. None
-    that call Python: whatever is launched waits for that. `own`: the program's; False: a library's."""
+    that call Python: whatever is launched waits for that; nor that iterate over a divided dimension, where
+    the partitioner divides another program. `own`: the program's; False: a library's."""
 
     def matches(loop: Instruction) -> object:
         counter, body = counter_of(loop), body_of(loop)
         if counter is None or body.root.opcode != "tuple" or any(map(calls_python, body)):
             return False
         if has(body, "while") and not nested:
+            return False
+        if any(x.opcode.startswith("all-gather") and gathers_again(x) for x in body):
             return False
         results = enumerate(body.root.operands)
         given = body.parameters[0]

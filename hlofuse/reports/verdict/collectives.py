@@ -14,11 +14,13 @@ from hlofuse.ir import (
     Record,
     computation_of,
     grouped,
+    reach,
     replace,
     values,
 )
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
+from hlofuse.passes.loop.parts import gathers_again
 from hlofuse.reports.advice.matching import origins
 from hlofuse.reports.common.model import Place, time_kind
 from hlofuse.reports.common.phrases import times_text
@@ -26,6 +28,14 @@ from hlofuse.reports.common.phrases import times_text
 _SHOWN = 3
 _GATHERED = "gathered_bytes is_whole share work?"
 _NEAR = 50  # instructions in which a line is looked for
+_ITERATED = (
+    "iterates over a divided dimension, gathered each time",
+    "divide another, as by x.reshape(n, steps, …).swapaxes(0, 1)",
+)
+_UNCHANGED = (
+    "gathers the same array each time",
+    "once if it fits, by with_sharding_constraint before the loop",
+)
 _SUMS = values("all-reduce reduce-scatter")
 
 
@@ -139,6 +149,12 @@ def collective_lines(
         yield row_text(same[0], len(same))
     if len(kinds) > len(shown):
         yield f"  {more(len(kinds) - len(shown))}"
+    gathers = (r for r in rows if r.collective.exchange.kind == "all-gather")
+    starts = [(_line(r), started_by(r.collective.instruction)) for r in gathers]
+    for line, is_cut in dict.fromkeys((line, _is_cut(x)) for line, x in starts if gathers_again(x)):
+        what, cure = _ITERATED if is_cut else _UNCHANGED
+        yield f"  {line} {what}:"
+        yield f"    {cure}"
     for size, whole, devices in dict.fromkeys(p for r in rows for p in _paddings(r.collective)):
         undivided = f"{devices} devices do not divide {size:,}"
         yield f"  {undivided}: a result stays divided only if padded to {whole:,}"
@@ -167,6 +183,17 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
                     yield size, whole, c.exchange.participants
 
 
+def _line(r: CollectiveRow) -> str:
+    return printable(r.near or r.place.line or r.place.shown)
+
+
+def _is_cut(x: Instruction) -> bool:
+    """True if a slice alone of it is read at a time."""
+    views = {u for u in x.users if u.opcode.endswith("-done") or u.opcode == "bitcast"}
+    readers = reach({*x.users} - views, lambda i: [y for c in i.called_computations for y in c])
+    return any(map(_is_cut, views)) or any(i.opcode == "dynamic-slice" for i in readers)
+
+
 def row_text(r: CollectiveRow, count: int = 1) -> str:
     """The line of `count` equal collectives; time and bytes are of all runs of all of them."""
     c, e = r.collective, r.collective.exchange
@@ -177,12 +204,11 @@ def row_text(r: CollectiveRow, count: int = 1) -> str:
     devices = plural(e.participants, "device")
     if len(e.groups) > 1 and e.kind != "collective-permute":
         devices = f"{len(e.groups)} groups of {devices}"
-    line = r.near or r.place.line or r.place.shown
     is_overlapped = c.overlap is not None and c.overlap.between
     overlap = _overlap(c) or ("exposed time not known" if is_overlapped else "overlap not known")
     if overlap == "partly exposed":
         overlap = f"{us_text((_exposed_us(c) or 0.0) * runs)} exposed"
-    return f"  {us}{often}, {sent}, {devices}, {printable(line)}, {overlap}"
+    return f"  {us}{often}, {sent}, {devices}, {_line(r)}, {overlap}"
 
 
 def collective_json(r: CollectiveRow) -> Json:
