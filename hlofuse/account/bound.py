@@ -5,11 +5,7 @@ import re
 from collections.abc import Iterator
 
 from hlofuse.analysis.convolution import dimension_numbers
-from hlofuse.analysis.custom_calls import (
-    calls_python,
-    is_library_convolution,
-    is_radix_sort,
-)
+from hlofuse.analysis.custom_calls import calls_python, is_library_convolution, is_radix_sort
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, end_of, inside, is_small_call, iter_kernels

@@ -7,17 +7,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import end_of
 from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
 from hlofuse.format.paths import source_text
-from hlofuse.ir import (
-    Instruction,
-    Json,
-    Module,
-    Record,
-    computation_of,
-    grouped,
-    reach,
-    replace,
-    values,
-)
+from hlofuse.ir import Instruction, Json, Module, Record, grouped, reach, replace, values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
 from hlofuse.passes.loop.parts import gathers_again
@@ -107,7 +97,7 @@ def _is_result(x: Instruction) -> bool:
     """True if only results of the program are made of it, without a kernel."""
     is_view = x.opcode in ("tuple", "get-tuple-element", "bitcast") or "all-gather" in x.opcode
     if x.is_root or not is_view:
-        return is_view and computation_of(x).is_entry
+        return is_view and x.computation is not None and x.computation.is_entry
     return bool(x.users) and all(map(_is_result, x.users))
 
 
