@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from math import inf
 
 from msgspec import Struct, field
@@ -136,12 +136,13 @@ class Costs(KernelTimes):
         self.observer = observer
         self.replay = replay
         self._repeat = repeat
+        self.sums, self.at_stake = cache(self._sums), cache(self._at_stake)
         decisions = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps restart where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "fuse")}
         self._priorities = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "priority")}
 
-    def sums(self, producer: Instruction) -> tuple[float, float] | None:
+    def _sums(self, producer: Instruction) -> tuple[float, float] | None:
         """The two sums XLA compares for a producer, in microseconds over all its users: unfused and fused."""
         release = self.model.release
         if not may_be_fused(producer, release) or not all(may_be_fused(u, release) for u in producer.users):
@@ -149,7 +150,7 @@ class Costs(KernelTimes):
         unfused, fused = sums(self.model, producer)
         return None if max(unfused, fused) >= INFINITE else (us(unfused), us(fused))
 
-    def at_stake(self, producer: Instruction) -> float | None:
+    def _at_stake(self, producer: Instruction) -> float | None:
         """Microseconds saved by fusing a kernel into its users if no rule forbade it. None without an
         estimate: library calls on either side of every edge."""
         release = self.model.release

@@ -131,9 +131,10 @@ def readers(instruction: Instruction) -> Iterator[Instruction]:
 
 def view_read(producer: Instruction, consumer: Instruction) -> Instruction | None:
     """The user of `producer` through which `consumer` reads it: itself, or a view; None if it does not."""
-    if producer in consumer.operands:
+    operands, users = consumer.operands, producer.users
+    if producer in operands:
         return consumer
-    for operand in consumer.operands:
+    for operand in operands if len(users) > len(operands) or any(map(is_view, users)) else ():
         user = consumer
         while operand is not producer and is_view(operand) and operand.operands:
             user, operand = operand, operand.operand
