@@ -147,7 +147,7 @@ class _Assigner:
         self._allocations = list[_Allocation]()
         self._found = dict[HloBuffer, _Allocation]()
         self._open = list[_Allocation]()  # the allocations in which later buffers may lie
-        self._early = list[_Allocation]()  # those of them that hold no value until the end
+        self._donations = list[_Allocation]()  # those of them that are arguments: a result may lie there
         self._donated = list[tuple[HloValue, int]]()
         self._delayed = dict[int, list[HloValue]]()  # temporary values by memory space
 
@@ -237,13 +237,15 @@ class _Assigner:
                 is_aliased = self._alias.config.is_aliased((x.parameter_number, value.index))
                 allocation = self._add(buffer, is_argument=True, is_aliased=is_aliased)
                 if is_aliased:
+                    self._open.append(allocation)
+                    self._donations.append(allocation)
                     self._donated.append((value, allocation.size))
                 return
         if any(v.shape.is_tuple for v in buffer.values):
             self._add(buffer, is_tuple=True)
         elif not self._may_reuse or not self._reuse(buffer):
             if buffer in self._results:
-                self._add(buffer)
+                self._open.append(self._add(buffer))
             else:
                 self._delayed.setdefault(self._spaces[buffer], []).extend(buffer.values)
 
@@ -252,9 +254,6 @@ class _Assigner:
         allocation = _Allocation(self._sizes[buffer], self._spaces[buffer], **kinds)
         allocation.lives_out = buffer in self._results
         self._allocations.append(allocation)
-        if not kinds or allocation.is_aliased:
-            self._open.append(allocation)
-            self._early += () if self._stays(buffer) else (allocation,)
         self._put(buffer, allocation)
         return allocation
 
@@ -271,20 +270,14 @@ class _Assigner:
         """Put a buffer where an argument or a result lies at other times; false where none has room."""
         ranges = [(v, self._live.ranges[v]) for v in buffer.values]
         longest = max(last - first for _, (first, last) in ranges)
-        stays = self._stays(buffer)
-        open_ones = (a for a in reversed(self._early if stays else self._open) if a.room >= longest)
+        # Two results are alive together at the end.
+        places = self._donations if buffer in self._results else self._open
+        open_ones = (a for a in reversed(places) if a.room >= longest)
         for allocation in chain(self._of_operands(buffer), open_ones):
             if self._has_room(allocation, buffer, ranges):
-                if stays and allocation in self._early:
-                    self._early.remove(allocation)
                 self._put(buffer, allocation)
                 return True
         return False
-
-    def _stays(self, buffer: HloBuffer) -> bool:
-        """True if it holds a value until the end, so that no other such buffer has room where it lies."""
-        end = self._live.end
-        return any(first < last == end for first, last in map(self._live.ranges.__getitem__, buffer.values))
 
     def _of_operands(self, buffer: HloBuffer) -> Iterable[_Allocation]:
         for value in buffer.values:
