@@ -124,7 +124,10 @@ def to_dot(scene: Scene) -> str:
             look = {"sortv": str(2 * place), "peripheries": "0", "label": ""}
             with graph.subgraph(name=f"cluster_gap{place}", graph_attr=look) as gap:
                 gap.node(f"gap{place}", label="", style="invis", shape="point")
-        _panel(graph, panel, 2 * place + 1, loudest)
+        look = {"sortv": str(2 * place + 1), "label": f"<<B>{entities(panel.title)}</B>>"}
+        look |= {"style": "rounded", "color": PALE, "margin": "26", "id": panel.key, "tooltip": " "}
+        with graph.subgraph(name=f"cluster_{panel.key}", graph_attr=look) as cluster:
+            _content(cluster, panel, loudest)
     return str(graph.source)
 
 
@@ -139,13 +142,6 @@ def _heading(scene: Scene) -> str:
     # Graphviz sets lines without leading: an empty line of small type makes some.
     end = '<BR ALIGN="LEFT"/>'
     return "".join(f'{row}{end}<FONT POINT-SIZE="4"> </FONT>{end}' for row in rows)
-
-
-def _panel(graph: Digraph, panel: Panel, place: int, loudest: int) -> None:
-    look = {"sortv": str(place), "label": f"<<B>{entities(panel.title)}</B>>", "style": "rounded"}
-    look |= {"color": PALE, "margin": "26", "id": panel.key, "tooltip": " "}
-    with graph.subgraph(name=f"cluster_{panel.key}", graph_attr=look) as cluster:
-        _content(cluster, panel, loudest)
 
 
 def _content(graph: Digraph, panel: Panel, loudest: int) -> None:

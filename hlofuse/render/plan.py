@@ -14,7 +14,17 @@ from msgspec import Struct
 from hlofuse.analysis.components import components
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format import bytes_text, plural, shorten
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, grouped, numbered, post_order, values
+from hlofuse.ir import (
+    Computation,
+    HlofuseError,
+    Instruction,
+    Module,
+    computation_of,
+    grouped,
+    numbered,
+    post_order,
+    values,
+)
 from hlofuse.ir.errors import any_of
 from .labels import lookup, part_number
 from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
@@ -67,7 +77,16 @@ def plan(module: Module, options: Options) -> Plan:
                 centres.append(found.fusion)
             else:
                 computations.append(found)
-        result.panels = neighbourhoods(centres, options, wanted, result.notices)
+        around: dict[Computation, dict[Instruction, None]] = {}
+        marked = set(centres)
+        for centre in centres:
+            fusion = centre.fusion_around
+            if fusion is not None and inner_boxes(fusion) <= options.max_nodes:
+                centre = fusion
+                marked.add(centre)
+            around.setdefault(computation_of(centre), {})[centre] = None
+        shared = marked, options, wanted, result.notices
+        result.panels = [_neighbourhood(c, [*own], *shared) for c, own in around.items()]
     else:
         launched = launched_computations(module)
         computations = launched + [c for c in wanted if isinstance(c, Computation) and c not in launched]
@@ -285,26 +304,6 @@ def _scope_span(scopes: Sequence[tuple[str, ...]]) -> str:
 def _stem(name: str) -> str:
     """The name without its number: layers of one kind share it."""
     return _DIGITS.sub("", name)
-
-
-def neighbourhoods(
-    centres: Iterable[Instruction],
-    options: Options,
-    wanted: set[Instruction | Computation],
-    notices: list[str],
-) -> list[PanelPlan]:
-    """For each computation the instructions within `radius` arrows of a centre, as far as there is room."""
-    around: dict[Computation, dict[Instruction, None]] = {}
-    marked = set(centres)
-    for centre in centres:
-        assert centre.computation is not None
-        fusion = centre.computation.fusion
-        if fusion is not None and fusion.computation is not None and inner_boxes(fusion) <= options.max_nodes:
-            centre = fusion
-            marked.add(centre)
-        assert centre.computation is not None
-        around.setdefault(centre.computation, {})[centre] = None
-    return [_neighbourhood(c, [*own], marked, options, wanted, notices) for c, own in around.items()]
 
 
 def _neighbourhood(

@@ -71,7 +71,7 @@ def test_a_flag_is_offered_if_it_saves_a_twentieth(
     monkeypatch.setattr(candidates, "compiled", compiled)
     monkeypatch.setattr(candidates, "share_of_change", lambda *_: touched)
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
-    found = list(candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed)))
+    found = list(candidates.of_flags(facts, parse_module(RMS), without_limit(observed)))
     if saved is None:
         assert found == []
         return
@@ -174,12 +174,12 @@ def test_a_flag_says_whether_libraries_do_less(
     monkeypatch.setattr(candidates, "compiled", lambda o, _m, flags: (o, accounts[FLAG in flags]))
     monkeypatch.setattr(candidates, "share_of_change", lambda *_: 1.0)
     monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
-    (found,) = candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed))
+    (found,) = candidates.of_flags(facts, parse_module(RMS), without_limit(observed))
     assert found.trial.has_fewer_library_calls is fewer
     # Without the module before optimizations, or where that gives another module, nothing is compared.
-    assert list(candidates.of_flags(observed, facts, None, without_limit(observed))) == []
+    assert list(candidates.of_flags(facts, None, without_limit(observed))) == []
     accounts[False].totals = replace(BASE, kernels=3)
-    assert list(candidates.of_flags(observed, facts, parse_module(RMS), without_limit(observed))) == []
+    assert list(candidates.of_flags(facts, parse_module(RMS), without_limit(observed))) == []
 
 
 def trial(us: float | None, totals: Totals | None = BASE, launches: int = 0) -> Trial:

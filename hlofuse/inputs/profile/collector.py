@@ -389,7 +389,13 @@ class _Namer:
         own = self._own(key)
         if key.within:
             opcode, following = self._order.get(last, ("", []))
-            found = [n for n in following if n not in self._certain and self._is_of(key, own, n)]
+            rest = [n for n in following if n not in self._certain]
+            if own:  # fusions with one content share a kernel
+                stem = own.split(".")[0]
+                found = [n for n in rest if self._order[n][0] == "fusion" and stem == n.split(".")[0]]
+            else:
+                others = ("custom-call",) if key.is_copy else ("fusion", "copy", "copy-start")
+                found = [n for n in rest if self._order[n][0] not in others]
             if found:
                 return found[0], found[0]
             if not own and not key.is_copy and opcode == "custom-call" and last not in self._certain:
@@ -397,17 +403,6 @@ class _Namer:
         if own:
             return own, own
         return last, f"{key.kernel} of {key.within}" if key.is_copy else key.kernel
-
-    def _is_of(
-        self,
-        key: Key,
-        own: str,
-        name: str,
-    ) -> bool:
-        opcode, _ = self._order[name]
-        if own:  # fusions with one content share a kernel
-            return opcode == "fusion" and own.split(".")[0] == name.split(".")[0]
-        return opcode != "custom-call" if key.is_copy else opcode not in ("fusion", "copy", "copy-start")
 
 
 def _union(start: Ints, long: Ints) -> tuple[int, int, int, int]:

@@ -258,15 +258,10 @@ class SunkBroadcasts:
                 match = next((x for x in new if _origin_of(x, old, convert)), None)
                 if match is not None:
                     new.remove(match)
-                    self._undo(old, convert, match)
-
-    def _undo(self, old: Instruction, convert: Instruction, new: Instruction) -> None:
-        of = self._graph.of
-        remaining = new.operand if old.operand in new.operand.operands else None
-        if remaining is not None and remaining.users != [new]:
-            return
-        self._sunk[old] = (convert, new, remaining)
-        self._graph.replace(of[new], of[convert])
+                    remaining = match.operand if old.operand in match.operand.operands else None
+                    if remaining is None or remaining.users == [match]:
+                        self._sunk[old] = (convert, match, remaining)
+                        graph.replace(graph.of[match], graph.of[convert])
 
     def sink(self, node: Instruction) -> None:
         """Repeat the simplifier's rewrite of a broadcast."""

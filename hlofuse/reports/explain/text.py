@@ -21,7 +21,6 @@ from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, both_names
 from hlofuse.reports.explain import phrases
-from hlofuse.rules.catalogue import Rule
 from .explain import group_fused, group_refusals
 from .model import BlockingRule, Explanation, FusedGroup
 
@@ -58,15 +57,25 @@ def print_explanation(
         print_lines(console, phrases.notes(e), 0, "dim")
     for story in phrases.stories(e):
         console.print()
-        title = Text(printable(story.name), style="bold cyan")
-        title.append("  " + phrases.pass_summary(story), style="not bold default")
-        console.print(title)
+        heading = Text(printable(story.name), style="bold cyan")
+        heading.append("  " + phrases.pass_summary(story), style="not bold default")
+        console.print(heading)
         if story.fused:
-            _print_fused(group_fused(story.fused), e.rules, console, limit)
+            groups = group_fused(story.fused)
+            shown = groups[: limit or None]
+            timed = any(g.kernel is not None for g in shown)
+            for g in shown:
+                print_timed_kernel(g, console, limit) if timed else _fused_block(g, console)
+            print_rest(console, groups, limit)
+            codes = dict.fromkeys(s.event.rule or "" for g in shown for s in g.steps)
+            for rule in (e.rules[c] for c in codes if c in e.rules and e.rules[c].title):
+                indented(console, Text(f"{rule.code}  ", style="dim").append(printable(rule.title)))
+            if any(s.event.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
+                indented(console, f"({phrases.SIBLINGS_UNTIMED}; times from XLA's model)", 2, "dim")
         for code, group in grouped((r.event.rule or "", r) for r in story.rewrites).items():
-            rule = e.rules.get(code)
+            title = printable(e.rules[code].title) if code in e.rules else ""
             text = Text(f"{code}  ", style="yellow")
-            text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
+            text.append(f"{title}: ", style="default")
             most = _REWRITES if limit else len(group)
             text.append(listing([phrases.rewrite_text(r) for r in group], most), style="dim")
             indented(console, text)
@@ -78,24 +87,6 @@ def print_explanation(
         console.print()
         console.print(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim")
     _print_blocking_rules(e, console, input_arguments, limit)
-
-
-def _print_fused(
-    groups: Sequence[FusedGroup],
-    rules: dict[str, Rule],
-    console: Console,
-    limit: int,
-) -> None:
-    shown = groups[: limit or None]
-    timed = any(g.kernel is not None for g in shown)
-    for g in shown:
-        print_timed_kernel(g, console, limit) if timed else _fused_block(g, console)
-    print_rest(console, groups, limit)
-    codes = dict.fromkeys(s.event.rule or "" for g in shown for s in g.steps)
-    for rule in (rules[c] for c in codes if c in rules and rules[c].title):
-        indented(console, Text(f"{rule.code}  ", style="dim").append(printable(rule.title)))
-    if any(s.event.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
-        indented(console, f"({phrases.SIBLINGS_UNTIMED}; times from XLA's model)", 2, "dim")
 
 
 def _fused_block(g: FusedGroup, console: Console) -> None:

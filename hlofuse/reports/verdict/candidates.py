@@ -69,7 +69,7 @@ class Budget:
     """Seconds of processor time that trials may take; what is compiled in them is compiled once."""
 
     def __init__(self, seconds: float, observed: Observed) -> None:
-        self.skipped = 0
+        self.skipped, self.observed = 0, observed
         self.prepared, self.compiled = cache(prepared), cache(partial(compiled, observed))
         self.rewritten = dict[str, Module]()
         self._begun, self._longest = process_time(), 0.0
@@ -130,7 +130,13 @@ def of_recipes(
             touched = cutter.touched(findings)
         if trial is not None and recipe.unrolls and situation.backend == "cpu":
             trial = _of_large_gain(trial, may_lose=False)
-        yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
+        found = [situation.facts.place(f.at) for f in findings]
+        gradient = _gradient(found, situation.module)
+        alone = bool(gradient) and gradient.isdisjoint(f.at for f in findings)
+        rule, change = next((f.rule for f in findings if f.rule), ""), (recipe, tuple(findings))
+        lines, trial = lines_of(found), trial or UNKNOWN
+        words = recipe.text, rule, lines
+        yield Suggestion("code", *words, len(found), trial, recipe.name, "", touched, alone, change)
 
 
 def _stated(
@@ -159,14 +165,9 @@ def _of_large_gain(trial: Trial, may_lose: bool) -> Trial:
     return replace(trial, us_saved=None, scaled_us_saved=None, has_more_code=True)
 
 
-def of_written(
-    observed: Observed,
-    original: Account,
-    written: Module,
-    budget: Budget,
-) -> Iterator[Suggestion]:
+def of_written(original: Account, written: Module, budget: Budget) -> Iterator[Suggestion]:
     """The recipes that are changed in the module before optimizations, each compiled from there."""
-    for found, trial in _tried_in_written(observed, original, written, rewritten, budget):
+    for found, trial in _tried_in_written(original, written, rewritten, budget):
         rewriting = WRITTEN[found.recipe.name]
         if rewriting.rough and trial is not UNKNOWN:
             trial = replace(trial, roughly_timed=rewriting.rough)
@@ -174,11 +175,7 @@ def of_written(
 
 
 def with_loops_of_written(
-    suggestions: Sequence[Suggestion],
-    observed: Observed,
-    original: Account,
-    written: Module,
-    budget: Budget,
+    suggestions: Sequence[Suggestion], original: Account, written: Module, budget: Budget
 ) -> list[Suggestion]:
     """The suggestions, unrolled loops compiled from before optimizations: XLA chooses layouts after them."""
     texts = {s.text for s in suggestions if s.recipe in {r.name for r in LOOPS}}
@@ -186,8 +183,8 @@ def with_loops_of_written(
         return list(suggestions)
     found = {}
     changed = partial(_with_loops_changed, texts=texts)
-    for r, trial in _tried_in_written(observed, original, written, changed, budget):
-        if observed.replay.target == "cpu":
+    for r, trial in _tried_in_written(original, written, changed, budget):
+        if budget.observed.replay.target == "cpu":
             trial = _of_large_gain(trial, may_lose=False)
         if trial is not UNKNOWN:
             found[r.recipe.name, r.recipe.text] = trial
@@ -195,18 +192,17 @@ def with_loops_of_written(
 
 
 def _tried_in_written(
-    observed: Observed,
     original: Account,
     written: Module,
     changed: "Callable[[Module, str], Iterable[Rewritten]]",
     budget: Budget,
 ) -> "Iterator[tuple[Rewritten, Trial]]":
     """The changes of a module before optimizations, each with its trial, where figures can be compared."""
-    config = observed.replay.config
+    config = budget.observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return
     start = budget.prepared(written)
-    can_compare = comparable(observed, written) is not None
+    can_compare = comparable(budget.observed, written) is not None
     for found in changed(start, config.build.backend):
         if not can_compare or not budget.allows():
             yield found, UNKNOWN
@@ -306,23 +302,6 @@ def _of_size(x: Instruction) -> tuple[object, ...]:
     return x.opcode, *sorted(n for n in x.sizes if n > 1)
 
 
-def _of_recipe(
-    recipe: Recipe,
-    findings: list[Finding],
-    trial: Trial,
-    situation: Situation,
-    touched: float,
-) -> Suggestion:
-    found = [situation.facts.place(f.at) for f in findings]
-    gradient = _gradient(found, situation.module)
-    alone = bool(gradient) and gradient.isdisjoint(f.at for f in findings)
-    rule = next((f.rule for f in findings if f.rule), "")
-    places, change = len(found), (recipe, tuple(findings))
-    return Suggestion(
-        "code", recipe.text, rule, lines_of(found), places, trial, recipe.name, "", touched, alone, change
-    )
-
-
 def _gradient(places: Sequence[Place], module: Module) -> set[str]:
     """The operations in which the lines of these places are differentiated, not the bodies of loops there."""
     lines = {p.line for p in places} - {""}
@@ -345,16 +324,12 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
             yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
 
 
-def of_flags(
-    observed: Observed,
-    facts: Facts,
-    module: Module | None,
-    budget: Budget,
-) -> Iterator[Suggestion]:
+def of_flags(facts: Facts, module: Module | None, budget: Budget) -> Iterator[Suggestion]:
     """The flags about passes that changed something, each compiled and replayed with it. Without the module
     before optimizations, those that leave out a pass from fusion on. None where the replay is not XLA's."""
+    observed = budget.observed
     config = observed.replay.config
-    if not before_fusion(observed.replay.target, config.device) or config.changes:
+    if not before_fusion(config.target, config.device) or config.changes:
         return
     own = config.build.flags
     found = compiled(observed, module, own) if budget.allows() else None
@@ -465,11 +440,7 @@ def compiled(observed: Observed, module: Module | None, flags: Strings) -> tuple
 
 
 def combined(
-    suggestions: Iterable[Suggestion],
-    observed: Observed,
-    before: Account,
-    written: Module | None,
-    budget: Budget,
+    suggestions: Iterable[Suggestion], before: Account, written: Module | None, budget: Budget
 ) -> tuple[tuple[int, ...], Trial] | None:
     """The changes that still help after others, and the gain of all; None for fewer than two, or if one alone
     gains as much. First those of `written`, before optimizations, and flags, then those at fusion."""
@@ -479,6 +450,7 @@ def combined(
     if len(early) + len(later) < 2 or not budget.allows():
         return None
     module = budget.prepared(written) if early and written is not None else None
+    observed = budget.observed
     own = flags = observed.replay.config.build.flags
     start = budget.compiled(module, own) if early else (observed, before)
     if start is None:

@@ -178,7 +178,12 @@ def _headroom(v: Verdict) -> str:
     is_open = v.totals.open_ended > 0 and text is us_text and left is None  # the total is not known
     share, is_found = _part(most, 0.0 if is_open else total), low > 0.001 * total
     at_most = f"{text(most)}{share}"
-    more = "; the changes below save more" if is_found and low > most else _of_xla(v, low, most, total, text)
+    more, code = "", v.best_of.removeprefix("without ")
+    if is_found and low > most:
+        more = "; the changes below save more"
+    elif v.best is not None and code != v.best_of:
+        saved = min(_saving(v, v.best), most)  # what a rule takes that no change of the user's avoids
+        more = f"; {text(saved)} of it is XLA's ({code})" if saved > max(low, _NOTHING_LEFT * total) else ""
     if text is bytes_text:
         if not most:
             return f"Fusion has nothing left to save{more}"
@@ -201,21 +206,6 @@ def _saving(v: Verdict, t: Trial) -> float:
     if v.totals.us is None or v.floor.us is None:
         return t.bytes_saved
     return (t.us_saved if v.scaled_us_left is None else t.scaled_us_saved) or 0.0
-
-
-def _of_xla(
-    v: Verdict,
-    low: float,
-    most: float,
-    total: float,
-    text: Callable[[float], str],
-) -> str:
-    """`; 8.39 MB of it is XLA's (CPU007)`: what a rule takes that no change of the user's avoids."""
-    code = v.best_of.removeprefix("without ")
-    if v.best is None or code == v.best_of:
-        return ""
-    saved = min(_saving(v, v.best), most)
-    return f"; {text(saved)} of it is XLA's ({code})" if saved > max(low, _NOTHING_LEFT * total) else ""
 
 
 def answer_lines(v: Verdict) -> Iterator[str]:

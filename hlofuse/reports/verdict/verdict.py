@@ -63,11 +63,7 @@ def verdict(
     suggestions: list[Suggestion] = []
     program = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
     original = facts.account_replayed
-    early = (
-        list(candidates.of_written(observed, original, program, budget))
-        if program is not None and tries
-        else []
-    )
+    early = list(candidates.of_written(original, program, budget)) if program is not None and tries else []
     written = candidates.comparable(observed, program)
     if about_all:
         suggestions += candidates.of_recipes(situation, observed, written, budget if tries else None)
@@ -75,7 +71,7 @@ def verdict(
     suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not candidates.UNKNOWN]
     suggestions += [s for s in early if not WRITTEN[s.recipe].rounds]
     if tries and about_all:
-        suggestions += candidates.of_flags(observed, facts, written, budget)
+        suggestions += candidates.of_flags(facts, written, budget)
         suggestions += candidates.of_barriers(observed, facts) if budget.allows() else ()
         suggestions += (
             candidates.of_pipelining(account, config.build.flags) if config.build.backend == "gpu" else ()
@@ -104,11 +100,11 @@ def verdict(
     untried = list(filter(is_unknown, suggestions))
     suggestions = [s for s in suggestions if s not in untried]
     untried.sort(key=lambda s: (-round(s.touched, 2), -s.trial.bytes_saved))
-    helpful = _rank(suggestions, facts.account_replayed)
+    helpful = _rank(suggestions, original)
     if written is not None and tries:
-        looped = candidates.with_loops_of_written(helpful, observed, original, written, budget)
-        helpful = _rank(looped, facts.account_replayed)
-    both = candidates.combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
+        looped = candidates.with_loops_of_written(helpful, original, written, budget)
+        helpful = _rank(looped, original)
+    both = candidates.combined(helpful, original, written, budget) if tries else None
     relaxed = ranking.relaxed if ranking is not None else ()
     best, best_of = _best(helpful, relaxed)
     found = _as_it_runs(
