@@ -18,7 +18,7 @@ from hlofuse.capture.capturing import (
 from hlofuse.capture.model import Capture, Destination, settled_destination
 from hlofuse.format import listing, plural, printable, shorten
 from hlofuse.inputs.profile import slowest_module
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, Json, Strings
 from .common.messages import message, spinner
 from .common.options import FILE, arguments_options, destination_options, flag, option
 
@@ -40,10 +40,10 @@ from .common.options import FILE, arguments_options, destination_options, flag, 
 def command(
     context: click.Context,
     /,
-    program: tuple[str, ...],
+    program: Strings,
     arguments: str | None,
     args_from: str | None,
-    only: tuple[str, ...],
+    only: Strings,
     target: str | None,
     device: str | None,
     topology: str | None,
@@ -98,7 +98,7 @@ def _compile(
     destination: Destination,
     output: Path | None,
     arguments: str | None,
-    how: dict[str, Any],
+    how: Json,
 ) -> Capture:
     """The capture of a function (`how`: further arguments of `capture_function`), or of a file."""
     function = function_in(program)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.format import printable
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, Strings
 from hlofuse.library.questions import Check
 from .common.options import flag, option, report_options_with
 from .common.output import CHECK_FORMATS, Output, save
@@ -22,7 +22,7 @@ def _run(
     out: Output,
     update: bool,
     exit_zero: bool,
-    reports: tuple[str, ...],
+    reports: Strings,
 ) -> int:
     """Exit status 1 if something broke; writes the baseline and the reports that options name."""
     from hlofuse.library.measuring import checked

@@ -12,7 +12,7 @@ from hlofuse.inputs import dump_directory as dumps
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.identity import identify_file
 from hlofuse.inputs.profile import is_profile, read_profile, slowest_module
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, Strings
 from hlofuse.library.heads import head_of_dump
 from hlofuse.reports.common.head import Head, fitted, head_lines
 from .common.output import emit, rendered
@@ -144,7 +144,7 @@ def _without(head: Head | None) -> Sequence[str]:
 
 
 def _next(
-    path: str, *module: str, without: Sequence[str] = (), more: Sequence[tuple[str, ...]] = ()
+    path: str, *module: str, without: Sequence[str] = (), more: Sequence[Strings] = ()
 ) -> Iterator[str]:
     rows = [
         ("kernels, time, suggestions", "explain", path, *module),

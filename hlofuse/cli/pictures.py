@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.format import printable
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, Strings
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import ModulePair, format_of, render
@@ -68,7 +68,7 @@ def render_command(
     view: str | None,
     focus: str | None,
     radius: int,
-    opened: tuple[str, ...],
+    opened: Strings,
     max_nodes: int,
     no_legend: bool,
     **request: Any,

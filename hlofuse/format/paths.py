@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
-from hlofuse.ir import values
+from hlofuse.ir import Strings, values
 from hlofuse.ir.attributes.metadata import SourceLocation
 
 _PACKAGES = re.compile(r"(?:site|dist)-packages")
@@ -79,7 +79,7 @@ def layer_of(op_name: str | None) -> str:
 
 
 @lru_cache(maxsize=4096)
-def scopes_of(op_name: str | None) -> tuple[tuple[str, ...], Direction]:
+def scopes_of(op_name: str | None) -> tuple[Strings, Direction]:
     """The scopes around an operation, outermost first, and its place in the derivative of the program."""
     *around, _ = _segments((op_name or "").split(";", 1)[0])
     shown: list[str] = []

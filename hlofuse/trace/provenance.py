@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, Module, Record, Strings
+from hlofuse.ir import Instruction, Instructions, Module, Record, Strings
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
@@ -96,7 +96,7 @@ class Provenance:
         if what == "replaced" or new not in following:
             following[new] = (what, self._pass)
 
-    def _successors(self, x: Instruction) -> list[Instruction]:
+    def _successors(self, x: Instruction) -> Instructions:
         """The replacements, the last one first; copies only without one."""
         following = self._next.get(x, {})
         ordered = list(reversed(following))

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from msgspec import Struct, field
 
+from hlofuse.ir import Json
 from .collector import Collector, Key, has_instructions, kind_of
 from .model import DeviceNumbers
 
@@ -74,13 +75,13 @@ def read_trace(path: Path, collector: Collector) -> None:
             lane.collect(collector, process or "CPU", line, _PS_IN_US)
 
 
-def _key(name: str, arguments: dict[str, Any]) -> Key:
+def _key(name: str, arguments: Json) -> Key:
     program = str(arguments.get("program_id", ""))
     number = int(program) if program.isascii() and program.isdigit() else None
     return Key(str(arguments.get("hlo_op", "")), str(arguments.get("hlo_module", "")), number, name)
 
 
-def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
+def _events(text: io.TextIOWrapper) -> Iterator[Json]:
     decoder = json.JSONDecoder()
     buffer = text.read(_CHARACTERS)
     at = _begin(buffer)

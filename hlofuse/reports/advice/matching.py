@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Instruction, Predicate, copy_module, values
+from hlofuse.ir import Instruction, Instructions, Predicate, copy_module, values
 from hlofuse.passes.common.literals import scalar_of
 from .recipe import Finding, Situation
 
@@ -117,7 +117,7 @@ def is_backward(x: Instruction) -> bool:
 
 def origins(
     x: Instruction, limit: int = 60, through: Container[str] = _FREE | ELEMENTWISE_OPCODES | {"concatenate"}
-) -> list[Instruction]:
+) -> Instructions:
     """Values from which elementwise operations and changes of form compute `x`, nearest first."""
     found, seen = [x], {x}
     for i in found:

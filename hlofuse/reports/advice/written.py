@@ -13,6 +13,7 @@ from hlofuse.format.paths import source_text
 from hlofuse.ir import (
     Computation,
     Instruction,
+    Instructions,
     Module,
     Predicate,
     Record,
@@ -206,7 +207,7 @@ def place_of(at: Instruction, x: Instruction, number: int, along: int = 0) -> In
     return make.reshape(at, without(part.shape, [along]), part)
 
 
-def starts_at(at: Instruction, rank: int, number: Instruction, along: int = 0) -> list[Instruction]:
+def starts_at(at: Instruction, rank: int, number: Instruction, along: int = 0) -> Instructions:
     """The place of a part that begins at a number along one dimension, and at 0 along the others."""
     starts = [make.scalar(at, number.element_type, 0)] * rank
     starts[along] = number
@@ -293,7 +294,7 @@ def row_written(x: Instruction) -> tuple[int, int, Instruction] | None:
     return None if is_elsewhere or not 0 <= start <= last else (along, start, part)
 
 
-def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
+def fold(at: Instruction, opcode: str, parts: Instructions) -> Instruction:
     """All parts by one operation, from the first on."""
     return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
 

@@ -12,7 +12,7 @@ from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
 from hlofuse.format.paths import is_file
-from hlofuse.ir import Strings, values
+from hlofuse.ir import Json, Strings, values
 from .recipe_page import recipe_names, recipe_page, recipe_text
 
 _MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}  # a program has its own names
@@ -26,9 +26,9 @@ _BY_POSITION = ("shift", "num_classes", "axis", "keepdims", "descending")  # in 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 _SHORT = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp)
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare, ast.Subscript)
-Found: TypeAlias = dict[str, Any]
+Found: TypeAlias = Json
 """The nodes that letters of a form stand for; `*R`: texts; `definitions`: assignments that were followed."""
-Place: TypeAlias = tuple[ast.expr, Found, tuple[str, ...]]  # A node, the letters, and the forms to write
+Place: TypeAlias = tuple[ast.expr, Found, Strings]  # A node, the letters, and the forms to write
 
 
 class Edit(NamedTuple):

@@ -22,7 +22,7 @@ from hlofuse.diff.model import (
     measured_changes,
 )
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Record, Strings, grouped
+from hlofuse.ir import Instruction, Instructions, Record, Strings, grouped
 from hlofuse.matching.graph import Matched, Occurrence, must_run_once
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.trace.provenance import is_in
@@ -55,7 +55,7 @@ class Cluster(Record):
 
 def clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
     """Removed and added instructions, each with those that only served it; replacements as one."""
-    served: dict[Instruction, list[Instruction]] = {}
+    served: dict[Instruction, Instructions] = {}
     heads = []
     for edit in diff.edits:
         if isinstance(edit, Added | Removed):

@@ -21,6 +21,7 @@ from hlofuse.format import bytes_text, listing, plural, us_text
 from hlofuse.ir import (
     HlofuseError,
     Instruction,
+    Instructions,
     Module,
     Record,
     Shape,
@@ -405,7 +406,7 @@ def _donations(module: Module) -> dict[Instruction, Index]:
 
 
 def _paired(
-    free: list[Instruction],
+    free: Instructions,
     results: list[tuple[Index, Shape]],
 ) -> dict[Instruction, Index]:
     found = {}
@@ -429,7 +430,7 @@ def _named(x: Instruction) -> Instruction:
     return x
 
 
-def _largest(found: Iterator[Instruction], least: float) -> list[Instruction]:
+def _largest(found: Iterator[Instruction], least: float) -> Instructions:
     large = (x for x in found if x.is_array and x.byte_size >= least)
     return sorted(large, key=lambda x: -x.byte_size)[:_TRIES]
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from hlofuse.format import plural, signed, times
-from hlofuse.ir import values
+from hlofuse.ir import Strings, values
 from hlofuse.matching.structure import TRIVIAL
 from .model import PassDump, PassTimeline, Replacement, Step
 
@@ -82,7 +82,7 @@ def _all_of(rewrites: Iterable[Replacement], kind: str) -> str:
     return opcodes_text(tuple(telling)) if telling else ""
 
 
-def opcodes_text(opcodes: tuple[str, ...], limit: int = 3) -> str:
+def opcodes_text(opcodes: Strings, limit: int = 3) -> str:
     """`add, broadcast ×2`; what is in every program only where there is nothing else."""
     counts = Counter(op for op in opcodes if op not in TRIVIAL) or Counter(opcodes)
     parts = [times(*pair) for pair in counts.most_common(limit)]

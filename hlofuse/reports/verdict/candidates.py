@@ -5,7 +5,6 @@ from contextlib import suppress
 from functools import cache, partial
 from math import inf
 from time import process_time
-from typing import Any
 
 from hlofuse.account import Account, Observed, observed_replay
 from hlofuse.account.account import least_saving, replaces_all, saving_in_cache, share_of_change
@@ -20,6 +19,7 @@ from hlofuse.format.paths import is_gradient
 from hlofuse.ir import (
     HlofuseError,
     Instruction,
+    Json,
     Module,
     Record,
     Strings,
@@ -594,7 +594,7 @@ def tried_around(
             cost = Cost(
                 *(t + (a - b) * runs for t, b, a in zip(changed.cost, before.cost, after.cost, strict=True))
             )
-            figures = dict[str, Any]()
+            figures = Json()
             for name in ("kernels", "launches", "modelled_us", "floor_us"):
                 t, b, a = (getattr(one, name) for one in (changed, before, after))
                 times = len(places) if name == "kernels" else runs

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.compilation import Compilation
-from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape
+from hlofuse.ir import Attributes, Computation, Instruction, Instructions, Module, Shape
 from hlofuse.ir.fusing import tuple_of
 from hlofuse.passes.common.calls import filled
 from hlofuse.reports.advice.recipe import Finding
@@ -66,7 +66,7 @@ class Cutter:
             return None
         return self._cut(at[0].computation, members)
 
-    def _places(self, finding: Finding) -> list[Instruction]:
+    def _places(self, finding: Finding) -> Instructions:
         return [self.facts.before[n] for n in (finding.at, *finding.parts) if n in self.facts.before]
 
     def _around(self, finding: Finding) -> Iterator[str]:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from hlofuse.format import more, plural, printable, times
 from hlofuse.format.terminal import indented, plain_grid, print_lines
-from hlofuse.ir import grouped
+from hlofuse.ir import Strings, grouped
 from .model import KernelSide, Report, Verdict
 
 _NAMES = 5
@@ -58,7 +58,7 @@ def release_line(report: Report) -> str:
     return "; ".join([line, *more])
 
 
-def _span(releases: tuple[str, ...]) -> str:
+def _span(releases: Strings) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 

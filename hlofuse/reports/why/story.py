@@ -15,7 +15,7 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
 from hlofuse.format import fields, listing, printable
-from hlofuse.ir import HlofuseError, Instruction, Module, Strings, grouped, replace
+from hlofuse.ir import HlofuseError, Instruction, Instructions, Module, Strings, grouped, replace
 from hlofuse.ir.names import Origin, names_in, own_name
 from hlofuse.passes.collectives import related
 from hlofuse.pipelines.gpu.after_fusion import combiners
@@ -199,7 +199,7 @@ def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
     return [user.name for user in _used_through(producer, consumer, facts) if is_view(user)]
 
 
-def _used_through(producer: str, consumer: str, facts: Facts) -> list[Instruction]:
+def _used_through(producer: str, consumer: str, facts: Facts) -> Instructions:
     ends = facts.lineage.final(producer), facts.lineage.final(consumer)
     found = []
     for module, (first, second) in ((facts.before, (producer, consumer)), (facts.after, ends)):
