@@ -1,6 +1,7 @@
 """Questions about a module: the options of each, from which commands and methods of `Report` are built."""
 
 import re
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
@@ -28,10 +29,10 @@ Reading: TypeAlias = Literal["replay", "measured", "dumps", "search"]
 """Options of reading a module: of a replay, also of a profile, of a dump directory, of a search."""
 
 
+@typing.dataclass_transform()
 class Question(Generic[D]):
-    """A question whose fields are its options and whose docstring is the help of its command.
-
-    The answer has data of type `D`."""
+    """A question whose fields, those of a dataclass, are its options and whose docstring is the help of its
+    command. The answer has data of type `D`."""
 
     command: ClassVar[str]
     source: ClassVar[str]
@@ -50,7 +51,9 @@ class Question(Generic[D]):
         input: str = "INPUT",
         hints: bool = False,
         of_whole: bool = False,
+        kw_only: bool = False,
     ) -> None:
+        dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
         cls.command = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
         cls.source, cls.shown, cls.reading, cls.input = source, shown or {}, reading, input
         cls.has_hints, cls.of_whole = hints, of_whole
@@ -103,7 +106,6 @@ def _axes(sweeps: Sequence[str]) -> dict[str, list[str]]:
     return axes
 
 
-@dataclass(eq=False, repr=False)
 class Explain(
     Question[Any],
     source="explaining:explained",
@@ -144,7 +146,6 @@ class Explain(
     )
 
 
-@dataclass(eq=False, repr=False)
 class Why(
     Question["list[Found]"],
     source="reasons:why",
@@ -163,7 +164,6 @@ class Why(
     other: str | None = argument("[NAME]", None)
 
 
-@dataclass(eq=False, repr=False)
 class Kernels(
     Question["KernelSelection"],
     source="kernels:kernels",
@@ -184,7 +184,6 @@ class Kernels(
     name: str | None = argument("[NAME]", None)
 
 
-@dataclass(eq=False, repr=False)
 class Memory(
     Question["MemoryUse"],
     source="memory:memory",
@@ -201,7 +200,6 @@ class Memory(
     )
 
 
-@dataclass(eq=False, repr=False)
 class Stats(
     Question["list[ModuleStatistics]"],
     source="statistics:stats",
@@ -217,7 +215,6 @@ class Stats(
     after: bool = flag("--after", "Replay the fusion passes first and count the result.")
 
 
-@dataclass(eq=False, repr=False)
 class Timeline(
     Question["list[PassTimeline]"],
     source="passes:timeline",
@@ -236,7 +233,6 @@ class Timeline(
     every_module: bool = flag("--all", "Show every module in the directory.")
 
 
-@dataclass(eq=False, repr=False)
 class TraceOp(
     Question["Provenance"],
     source="passes:trace_op",
@@ -253,7 +249,6 @@ class TraceOp(
     name: str = argument("NAME")
 
 
-@dataclass(eq=False, repr=False)
 class WhatIf(
     Question[Any],
     source="changing:what_if",
@@ -291,7 +286,6 @@ class WhatIf(
     confirm: bool = flag("--confirm", "With --without-pass: confirm by compiling with XLA:CPU (needs JAX).")
 
 
-@dataclass(eq=False, repr=False)
 class Optimize(Question[Any], source="optimizing:optimized", reading="search", of_whole=True):
     """Search for passes and flags that make the module in INPUT faster than XLA's defaults.
 
@@ -325,8 +319,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
     seed: int = option("--seed", "N", "Random seed.", 0, kind="int")
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class Check(Question["CheckResult"], source="measuring:check", input="INPUT...", of_whole=True):
+class Check(Question["CheckResult"], source="measuring:check", input="INPUT...", of_whole=True, kw_only=True):
     """Check kernels, bytes, time and memory against a budget or baseline; report failures by line and rule.
 
     INPUT is a dump, a dump directory, a corpus or a profile (all modules unless --module selects one). A
