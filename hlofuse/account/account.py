@@ -364,12 +364,7 @@ class Account:
             return self._starter(caller.computation)
         return computation
 
-    def host_wait_us(
-        self,
-        computation: Computation,
-        *,
-        with_one_launch: bool = False,
-    ) -> float:
+    def host_wait_us(self, computation: Computation, *, with_one_launch: bool = False) -> float:
         """Microseconds of one run in which a GPU has nothing to run until the host has launched more, at
         least; or if there was a single launch that takes no longer than all do now. Only loops wait: before
         the rest of a program the host can be ahead."""
@@ -465,12 +460,7 @@ class Account:
             return row
         return replace(row, measured=time, measured_us=time.total_us / measured.runs)
 
-    def _time(
-        self,
-        instruction: Instruction,
-        kind: LaunchKind,
-        cost: Cost,
-    ) -> tuple[float | None, bool]:
+    def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
         """Microseconds of one run with its launch, None without times; True if they are a lower bound."""
         if self.times is not None:
             shares = self.reuse.get(instruction)
@@ -556,11 +546,7 @@ def share_of_change(base: Account, changed: Account) -> float:
     return us / base.totals.us if base.totals.us else 0.0
 
 
-def replaces_all(
-    changed: Account,
-    prepared: Account,
-    original: Account,
-) -> bool:
+def replaces_all(changed: Account, prepared: Account, original: Account) -> bool:
     """True if no kernel that only the `prepared` form of a program has is in the changed one."""
     new = Counter(prepared.row_keys) - Counter(original.row_keys)
     return bool(new) and not new & Counter(changed.row_keys)

@@ -32,10 +32,7 @@ class FusionFloor(Record):
 
 
 def fusion_floor(
-    account: Account,
-    is_fused: Predicate,
-    flops: int,
-    device: DeviceDescription | TpuDevice | None,
+    account: Account, is_fused: Predicate, flops: int, device: DeviceDescription | TpuDevice | None
 ) -> FusionFloor:
     """The floor of a final module; `is_fused` is True for instructions that fusion can change. Fused kernels
     read values that enter a computation, or come from a library call, a copy or a collective. They write
@@ -124,11 +121,7 @@ class ProgramFloor(Record):
     us: float | None = None  # The time of what `keeps` names, where that is longer; None for none
     keeps: Strings = ()  # Those of `WORK`, then `loops` where they run in one
 
-    def below(
-        self,
-        bytes_accessed: int,
-        us: float | None,
-    ) -> "ProgramFloor | None":
+    def below(self, bytes_accessed: int, us: float | None) -> "ProgramFloor | None":
         """The part that holds for another form of the program that moves so much and takes so long."""
         if us is None or self.moved_us is None:
             return self if self.moved_bytes <= bytes_accessed else None
@@ -221,7 +214,7 @@ def _updates_of_a_place(x: Instruction) -> int:
     """Updates of each place of a scatter that adds, on average; 0 where they do not wait."""
     if x.raw("indices_are_sorted") == "true" or x.to_apply.root.through("convert").opcode != "add":
         return 0  # a thread sums equal places that follow each other; no product is another reduction
-    table, indices = x.operands[0].shape, x.operands[len(x.operands) // 2].shape
+    table, indices = x.operands[0].shape, x.operands[x.operand_count // 2].shape
     indexed = numbers_of(x, "scatter_dims_to_operand_dims")
     places = math.prod(table.dimensions[d] for d in indexed)
     return indices.element_count // max(places * len(indexed), 1)
@@ -267,11 +260,7 @@ def moved_once(account: Account) -> int:
     return read + sum(values.values())
 
 
-def _bytes_read(
-    account: Account,
-    kernel: Instruction,
-    operand: Instruction,
-) -> int:
+def _bytes_read(account: Account, kernel: Instruction, operand: Instruction) -> int:
     size = border_bytes(kernel)[0].get(operand, 0)
     if kernel.opcode == "fusion" and any(i.opcode == "dynamic-slice" for i in computed_in(kernel)):
         size *= max(account.runs(kernel.computation), 1) if kernel.computation is not None else 1
@@ -314,11 +303,7 @@ class _Flow:
                 else:
                     stack += [(*to, is_changed) for to in into]
 
-    def _users(
-        self,
-        x: Instruction,
-        index: Index,
-    ) -> list[Instruction]:
+    def _users(self, x: Instruction, index: Index) -> list[Instruction]:
         """The users of the element; of a long tuple only those that take it out or take all."""
         if not index:
             return list(x.users)
@@ -329,11 +314,7 @@ class _Flow:
         return groups.get(index[0], []) + groups.get(-1, [])
 
 
-def _into(
-    user: Instruction,
-    x: Instruction,
-    index: Index,
-) -> Iterator[tuple[Instruction, Index]]:
+def _into(user: Instruction, x: Instruction, index: Index) -> Iterator[tuple[Instruction, Index]]:
     """The places of the same value after `user`, which does not compute with it."""
     opcode = user.opcode
     if opcode == "get-tuple-element":

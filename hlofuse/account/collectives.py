@@ -15,7 +15,7 @@ from hlofuse.analysis.async_ops import (
     wrapped_operation,
 )
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
-from hlofuse.ir import Computation, Instruction, Module, Record, reach, values, with_trait
+from hlofuse.ir import Computation, Instruction, Instructions, Module, Record, reach, values, with_trait
 
 _KINDS = with_trait("collective") | {"send", "recv"}
 _OF_ONE_OPERAND = values("collective-permute send")
@@ -85,13 +85,11 @@ def _divisions(module: Module) -> list[int]:
 
 
 # The schedule: what runs between a start and its done.
-
-
 class Overlap(Struct):
     """A collective in a schedule."""
 
     is_asynchronous: bool
-    between: list[Instruction] = []  # The launches, loops and calls between its start and its done
+    between: Instructions = []  # The launches, loops and calls between its start and its done
     exposed_us: float | None = None  # Microseconds of one run that no kernel hides; None without a time
 
 
@@ -182,8 +180,6 @@ def _is_asynchronous(instruction: Instruction) -> bool:
 
 
 # The cause: the sharding of arguments, and arrays that are gathered to keep a part.
-
-
 class Resharding(Record):
     """Gathers whose result each device reads only a part of, chosen by its number."""
 
@@ -310,7 +306,7 @@ def resharding_of(
 
 def _is_move(fusion: Instruction) -> bool:
     """True for a fusion that only brings one array into another order."""
-    if fusion.opcode != "fusion" or len(fusion.operands) != 1:
+    if fusion.opcode != "fusion" or fusion.operand_count != 1:
         return False
     return all(i.opcode in _MOVES or i.opcode == "parameter" for i in fusion.fused_computation)
 

@@ -13,7 +13,7 @@ from hlofuse.analysis.kernels import end_of, is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import FRESH, RESULT, Work, add_work, at_levels, sort_tasks, work_of
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Computation, Instruction, Record, computation_of, reach
+from hlofuse.ir import Computation, Dims, Instruction, Instructions, Record, computation_of, reach
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.passes.loop.parts import carried_unchanged
 from hlofuse.releases import Release, Span
@@ -31,7 +31,7 @@ _CONCURRENT, _LARGE_BUFFER = 8, 512
 """Up to so many launches, and launches on smaller buffers, run one after the other."""
 
 Shares = Mapping[str, float]  # Parts of a kernel's bytes by the cache that holds them
-_Value = tuple[Instruction, tuple[int, ...]]
+_Value = tuple[Instruction, Dims]
 
 
 class _Touch(Record):
@@ -54,12 +54,7 @@ class CpuTimes:
         self._costs = KernelCosts()
         self._cached = dict[Instruction, tuple[Work | None, float, Cost]]()
 
-    def us(
-        self,
-        kernel: Instruction,
-        shares: Shares | None = None,
-        least: bool = False,
-    ) -> float | None:
+    def us(self, kernel: Instruction, shares: Shares | None = None, least: bool = False) -> float | None:
         """Microseconds of one run without its launch; None where it is not known. `least`: of what is."""
         return None if (work := self.work(kernel, shares)) is None else self.device.us(work, least)
 
@@ -142,11 +137,7 @@ class CpuTimes:
                     last |= {(given, (k,)): last[x] for k, x in _results(computation) if x in last}
         return found
 
-    def _touches(
-        self,
-        computation: Computation,
-        sizes: Mapping[Computation, float],
-    ) -> Iterator[_Touch]:
+    def _touches(self, computation: Computation, sizes: Mapping[Computation, float]) -> Iterator[_Touch]:
         """The bytes that each kernel and each loop of a computation moves, in order."""
         module = computation.module
         for x in computation if module and module.is_scheduled else computation.post_order():
@@ -204,7 +195,7 @@ class CpuTimes:
         sizes = (leaf.byte_size for k in kernels for x in (k, *k.operands) for _, leaf in x.shape.leaves())
         if len(kernels) <= _CONCURRENT or not any(size > _LARGE_BUFFER for size in sizes):
             return 0
-        launched, ready = set(kernels), list[Instruction]()
+        launched, ready = set(kernels), Instructions()
         waits = {x: len({*x.operands}) for x in computation_of(kernels[0]).post_order()}
 
         def finish(done: Iterable[Instruction]) -> None:
@@ -271,7 +262,7 @@ def _passed(kernel: Instruction) -> dict[object, float]:
 
 def _value(x: Instruction) -> _Value:
     """The instruction that computes a value, and the value's place in its result."""
-    path: tuple[int, ...] = ()
+    path: Dims = ()
     while x.opcode in ("bitcast", "get-tuple-element"):
         if x.opcode == "get-tuple-element":
             path = (x.tuple_index, *path)

@@ -3,7 +3,7 @@
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.cost.tiling.constraints import Tiling
-from hlofuse.ir.record import Record
+from hlofuse.ir.record import Record, Strings
 from .flips import Flip
 
 
@@ -117,7 +117,7 @@ class PairDetail(Record):
     fused_reads: tuple[ReadTerm, ...]
     flips: tuple[Flip, ...] = ()
     """Changes of device numbers that would change the decision, the nearest first."""
-    notes: tuple[str, ...] = ()
+    notes: Strings = ()
 
     @property
     def us_saved(self) -> float:

@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
-from hlofuse.ir import Instruction, Json, Record, replace
+from hlofuse.ir import Instruction, Record, replace
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
 NUMBERS = tuple("memory_bandwidth l2_cache_size core_count clock_rate_ghz fpus_per_core".split())
@@ -55,7 +55,7 @@ def _flip(
         return max(1, round(varied)) if whole else float(f"{varied:.4g}")
 
     def flips(exponent: float) -> bool:
-        changes: Json = {name: value(exponent)}
+        changes = {name: value(exponent)}
         verdict = pays(replace(device, **changes))
         return verdict is not None and verdict is not now
 
@@ -71,8 +71,6 @@ def _flip(
 
 
 # The two sums that XLA compares for a producer.
-
-
 def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
     """The two sums XLA compares, in ticks: separate kernels, the producer in all its users (full form)."""
     users = producer.users
@@ -85,11 +83,7 @@ def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
     return min(unfused, INFINITE), min(fused, INFINITE)
 
 
-def pair_estimate(
-    model: KernelModel,
-    producer: Instruction,
-    consumer: Instruction,
-) -> Estimate:
+def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instruction) -> Estimate:
     """The pair's time; from tiles where Triton emits it."""
     tables = model.cached_pair_time(producer, consumer)
     if tables is not None:

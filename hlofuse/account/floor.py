@@ -30,11 +30,7 @@ _EXACT = re.compile(r"highest|f32_f32_f32", re.IGNORECASE)  # `high` is TF32, to
 _PRECISE = re.compile(rf"{_EXACT.pattern}|_x[369]\b", re.IGNORECASE)
 
 
-def floor_us(
-    kernel: Instruction,
-    cost: Cost,
-    device: DeviceDescription,
-) -> float:
+def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> float:
     """The lower bound of one run in microseconds, without its launch; `cost` is its work and traffic."""
     moved = max(cost.bytes_accessed, _sorted_bytes(kernel, device))
     moving = moved / device.memory_bandwidth * 1e6
@@ -109,7 +105,20 @@ def _peak_type(product: Instruction) -> str:
 def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float | None:
     """Microseconds of a matrix product by XLA's rates (TF32 for float32) or of cuDNN's attention, or None."""
     if custom_call_target(kernel).startswith(_ATTENTION):
-        return _attention_us(kernel, device)
+        # Two products forward, five backward, at a rate measured on an H200 (9.9 µs for 1.1 GFLOP).
+        try:
+            config = gpu_config(kernel, "cudnn_fmha_backend_config")
+            scores = [int(n) for n in config["intermediate_tensor_shape"]["dimensions"]]
+        except (ValueError, KeyError, TypeError):
+            return None
+        query = kernel.operand.shape
+        peak = product_peak(device, query.element_type)
+        if not peak or len(scores) < 2:
+            return None
+        products = 5 if custom_call_target(kernel).endswith("Backward") else 2
+        return (
+            _ATTENTION_US + 2 * products * query.element_count * scores[-1] / (peak * _ATTENTION_RATE) / 1e3
+        )
     found = [x for x in inside(kernel) if _product_flops(x)]
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
         return None
@@ -131,21 +140,6 @@ def scheduled_us(
     """Microseconds by which XLA:GPU orders instructions (`SolLatencyEstimator::NodeCost`)."""
     us = modelled(x) if x.fusion_kind in ("kLoop", "kInput") else modelled_product_us(x, device)
     return us or (0.0 if x.opcode in _FREE else 10.0 if x.opcode == "custom-call" else 0.01)
-
-
-def _attention_us(kernel: Instruction, device: DeviceDescription) -> float | None:
-    """Two products forward, five backward, at a rate measured on an H200 (9.9 µs for 1.1 GFLOP)."""
-    try:
-        config = gpu_config(kernel, "cudnn_fmha_backend_config")
-        scores = [int(n) for n in config["intermediate_tensor_shape"]["dimensions"]]
-    except (ValueError, KeyError, TypeError):
-        return None
-    query = kernel.operand.shape
-    peak = product_peak(device, query.element_type)
-    if not peak or len(scores) < 2:
-        return None
-    products = 5 if custom_call_target(kernel).endswith("Backward") else 2
-    return _ATTENTION_US + 2 * products * query.element_count * scores[-1] / (peak * _ATTENTION_RATE) / 1e3
 
 
 def _product_flops(x: Instruction) -> int:

@@ -71,13 +71,7 @@ def measured_of(module: Module) -> Measured | None:
     return found if isinstance(found, Measured) else None
 
 
-def _join(
-    module: Module,
-    profile: Profile,
-    source: ProfiledModule,
-    *,
-    is_own: bool = False,
-) -> Measured:
+def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: bool = False) -> Measured:
     by_name = {i.name: i for i in module.instructions()}
     # A kernel's name has underscores where the instruction's has dots.
     by_kernel = grouped((name.replace(".", "_").replace("-", "_"), name) for name in by_name)

@@ -6,11 +6,11 @@ from typing import TypeAlias
 from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.ir import Instruction, Predicate, Strings
+from hlofuse.ir import Instruction, Instructions, InstructionSequence, Predicate, Strings
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 from .figures import StepCost, kernel_time
 
-Look: TypeAlias = Callable[[CombinedModel, Instruction, Sequence[Instruction]], None]
+Look: TypeAlias = Callable[[CombinedModel, Instruction, InstructionSequence], None]
 """A function of the model, the producer and its consumers in the current graph."""
 _Estimates: TypeAlias = tuple[tuple[Estimate, Estimate, Estimate], int, bool]
 """Estimates of both and of the fusion; the number of consumers, and whether the producer leaves."""
@@ -29,7 +29,7 @@ class _Observer(PassObserver):
     def begin(self, model: CombinedModel) -> None:
         self.model = model
 
-    def _timed(self, producer: Instruction, consumers: Sequence[Instruction]) -> list[Instruction]:
+    def _timed(self, producer: Instruction, consumers: InstructionSequence) -> Instructions:
         """The consumers with an estimate; bitcasts are free and have none."""
         if self.model is None:
             return []
@@ -60,19 +60,14 @@ class CostObserver(_Observer):
         launch = self.model.device.launch_overhead_us if self.model is not None else 1.0
         return StepCost(first, second, both, consumers, leaves, launch)
 
-    def fusing(
-        self,
-        producer: Instruction,
-        consumers: Sequence[Instruction],
-        is_tied: Predicate,
-    ) -> None:
+    def fusing(self, producer: Instruction, consumers: InstructionSequence, is_tied: Predicate) -> None:
         self._now = {}
         self._tied = ()
         model = self.model
         if model is None or is_fusible_bitcast(producer, model.release):
             return
         into = self._timed(producer, consumers)
-        leaves = len(into) == len(producer.users)
+        leaves = len(into) == producer.user_count
         first = model.run_time(producer)
         for consumer in into:
             fused = model.cached_pair_time(producer, consumer)
@@ -84,12 +79,7 @@ class CostObserver(_Observer):
             near.sort(key=lambda x: -x.id)
             self._tied = tuple([x.name for x in near])
 
-    def fused(
-        self,
-        fusion: Instruction,
-        producer: str,
-        consumer: str,
-    ) -> None:
+    def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
         estimates = self._now.get(consumer)
         if estimates is not None:
             self._estimates[self.fusions] = estimates
@@ -106,40 +96,20 @@ class MomentObserver(_Observer):
         self._looks = dict(looks)
         self._priorities = 0
 
-    def fusing(
-        self,
-        producer: Instruction,
-        consumers: Sequence[Instruction],
-        is_tied: Predicate,
-    ) -> None:
+    def fusing(self, producer: Instruction, consumers: InstructionSequence, is_tied: Predicate) -> None:
         model = self.model
         for place, consumer in enumerate(self._timed(producer, consumers)):
             if model is not None and model.cached_pair_time(producer, consumer) is not None:
                 self._see(("fuse", self.fusions + place), producer, [consumer])
 
-    def fused(
-        self,
-        fusion: Instruction,
-        producer: str,
-        consumer: str,
-    ) -> None:
+    def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
         self.fusions += 1
 
-    def priority(
-        self,
-        producer: Instruction,
-        us_fused: float,
-        us_unfused: float,
-    ) -> None:
+    def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         self._see(("priority", self._priorities), producer, producer.users)
         self._priorities += 1
 
-    def _see(
-        self,
-        moment: Moment,
-        producer: Instruction,
-        consumers: Sequence[Instruction],
-    ) -> None:
+    def _see(self, moment: Moment, producer: Instruction, consumers: InstructionSequence) -> None:
         looks = self._looks.pop(moment, ())
         model = self.model
         if not looks or model is None:

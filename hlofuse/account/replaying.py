@@ -26,8 +26,7 @@ from hlofuse.cost.gpu.op_costs import straddles_warps
 from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
-from hlofuse.ir import Strings
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir import Instruction, InstructionSequence, Module, Strings
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.pipelines.identity import Identity
@@ -93,8 +92,6 @@ def _command_buffers(release: Release, flags: Sequence[str]) -> CommandBuffers |
 
 
 # What the tiled model says of a kernel that Triton emits.
-
-
 def tiling_of(model: KernelModel, estimate: Estimate, *parts: Instruction) -> Tiling | None:
     if estimate.launch.kind != "triton" or not isinstance(model, CombinedModel):
         return None
@@ -161,7 +158,7 @@ class Costs(KernelTimes):
         if not into:
             return None
         saved = 0
-        if len(into) == len(producer.users):  # no other user
+        if len(into) == producer.user_count:  # no other user
             saved = self.device.launch_ticks + self.model.run_time(producer).ticks
         for user in into:
             fused = pair_estimate(self.model, producer, user).ticks
@@ -196,7 +193,7 @@ class Costs(KernelTimes):
             k: int,
             model: KernelModel,
             producer: Instruction,
-            consumers: Sequence[Instruction],
+            consumers: InstructionSequence,
         ) -> None:
             chosen = next((c for c in consumers if requests[k][1] in (None, c.name)), None)
             if chosen is not None:
@@ -300,13 +297,7 @@ def costs_of(
 
 
 # One pair in full.
-
-
-def pair_detail(
-    model: KernelModel,
-    producer: Instruction,
-    consumer: Instruction,
-) -> PairDetail | None:
+def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction) -> PairDetail | None:
     """The costs of a pair in the current graph; None without estimates."""
     first, second = model.run_time(producer), model.run_time(consumer)
     fused = pair_estimate(model, producer, consumer)
@@ -320,13 +311,13 @@ def pair_detail(
     if times[0] is None or times[1] is None or times[2] is None:
         return None
     kernels = [u for u in producer.users if not is_fusible_bitcast(u, model.release)]
-    leaves = len(kernels) == len(producer.users)
+    leaves = len(kernels) == producer.user_count
     unfused_sum, fused_sum = sums(model, producer)
     return PairDetail(
         StepCost(*times, len(kernels), leaves, model.device.launch_overhead_us),  # type: ignore[arg-type]  # told apart above
         us(unfused_sum),
         us(fused_sum),
-        len(producer.users),
+        producer.user_count,
         _terms(reads_of(model, second, tiling, consumer)),
         _terms(reads_of(model, fused, fused_tiling, producer, consumer)),
         flips(model, producer),
@@ -376,13 +367,7 @@ def compiled(
     return observed_replay(lowered, changed, cache=cache, totals_only=True)
 
 
-def account_of(
-    replay: Compilation,
-    costs: Costs | None,
-    module: Module,
-    *,
-    is_final: bool,
-) -> Account:
+def account_of(replay: Compilation, costs: Costs | None, module: Module, *, is_final: bool) -> Account:
     if costs is not None:
         return costs.account(module, is_final=is_final)
     config = replay.config
@@ -394,11 +379,7 @@ def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
     return account_of(observed.replay, observed.costs, observed.replay.replayed_final, is_final=with_peak)
 
 
-def running(
-    module: Module,
-    identity: Identity,
-    device: DeviceDescription | None,
-) -> tuple[Account, Account]:
+def running(module: Module, identity: Identity, device: DeviceDescription | None) -> tuple[Account, Account]:
     """The accounts of the module that is launched, and of `module` itself; with times on a GPU. A module
     without replayed passes (another backend, or a GPU without a device) counts as it is."""
     target = identity.backend.value

@@ -6,7 +6,7 @@ from hlofuse.analysis.cost import NOTHING, Cost, CostAnalysis
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.kernels import count_runs, is_small_call, iter_kernels, launched_computations
-from hlofuse.ir.graph import Computation, Instruction, callees_first
+from hlofuse.ir.graph import Computation, Instruction, Instructions, callees_first
 from hlofuse.ir.opcodes import values
 
 SECTOR_BYTES = 32  # The minimal write of a GPU's memory
@@ -53,7 +53,7 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
         read, written = _fusion(kernel)
     elif kernel.opcode == "scatter":
         written = scattered_bytes(kernel)  # in place once copies have been inserted
-        read = written + sum(o.shape.buffer_size for o in kernel.operands[len(kernel.operands) // 2 :])
+        read = written + sum(o.shape.buffer_size for o in kernel.operands[kernel.operand_count // 2 :])
     elif (target := custom_call_target(kernel)).startswith((*_OF_PRODUCTS, *_OF_LIBRARIES)):
         results = [shape for _, shape in kernel.shape.leaves()]
         if target.startswith(_OF_PRODUCTS):
@@ -109,7 +109,7 @@ def _is_in_place(result: Instruction) -> bool:
     return result.opcode in _UPDATES and without_views(result.operand).opcode == "parameter"
 
 
-def _written_values(root: Instruction) -> list[Instruction]:
+def _written_values(root: Instruction) -> Instructions:
     """The values written to memory, through views; each once."""
     return list(dict.fromkeys(map(without_views, root.outputs)))
 
@@ -165,7 +165,7 @@ def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) 
 def scattered_bytes(scatter: Instruction) -> int:
     """Bytes of the sectors that a scatter writes, if no two windows are adjacent."""
     updates = scatter.operands[-1].shape
-    whole = sum(u.shape.buffer_size for u in scatter.operands[len(scatter.operands) // 2 + 1 :])
+    whole = sum(u.shape.buffer_size for u in scatter.operands[scatter.operand_count // 2 + 1 :])
     run = written_together(scatter)
     if not run or not updates.element_count:
         return whole

@@ -120,9 +120,9 @@ def _may_overwrite(
     if opcode in ("dynamic-update-slice", "scatter", "triangular-solve", "set-dimension-size"):
         return numbers == [1 if opcode == "triangular-solve" else 0]
     if opcode == "sort":
-        if len(operand.users) != 1:
+        if operand.user_count != 1:
             return False
-        return len(user.operands) == 1 or (bool(user_index) and numbers == [user_index[0]])
+        return user.operand_count == 1 or (bool(user_index) and numbers == [user_index[0]])
     if opcode == "call":
         value = dataflow.value_at(operand, operand_index)
         root = user.to_apply.root

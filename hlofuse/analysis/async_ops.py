@@ -83,21 +83,17 @@ def replica_groups(text: str) -> Groups:
     device_ids=([2,2]T(1,0)) {'y'}` (`MeshAxesReplicaGroupList`); an axis may be a part of one, `'x':(1)2`.
     HlofuseError where it names no groups, since axes or numbers do not fit together."""
     try:
-        return _groups(text)
+        if (mesh := _MESH.match(text)) is not None:
+            return _groups_of_axes(*mesh.groups())
+        if text.startswith("maximal_mesh"):
+            return (tuple(_integers(text)[:1]),)
+        if "<=" in text:
+            size = _integers(text[: text.index("]")])[-1]
+            ids = _iota(text[text.index("<=") + 2 :])
+            return tuple(tuple(ids[k : k + size]) for k in range(0, len(ids), size))
+        return tuple(tuple(_integers(group)) for group in re.findall(r"\{([\d,\s]+)\}", text))
     except (IndexError, KeyError, ValueError, ZeroDivisionError):
         raise HlofuseError(f"replica_groups={text!r} names no groups of devices") from None
-
-
-def _groups(text: str) -> Groups:
-    if (mesh := _MESH.match(text)) is not None:
-        return _groups_of_axes(*mesh.groups())
-    if text.startswith("maximal_mesh"):
-        return (tuple(_integers(text)[:1]),)
-    if "<=" in text:
-        size = _integers(text[: text.index("]")])[-1]
-        ids = _iota(text[text.index("<=") + 2 :])
-        return tuple(tuple(ids[k : k + size]) for k in range(0, len(ids), size))
-    return tuple(tuple(_integers(group)) for group in re.findall(r"\{([\d,\s]+)\}", text))
 
 
 def _integers(text: str) -> list[int]:

@@ -7,7 +7,7 @@ from enum import Enum
 from itertools import count
 
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.grouping import numbered, post_order
 from hlofuse.ir.opcodes import with_trait
 from .async_ops import is_async_end
@@ -25,7 +25,7 @@ _ASYNC = with_trait("async")
 _SEQUENTIAL = _ASYNC | with_trait("control-flow")
 
 
-def called_in_order(x: Instruction) -> list[Computation]:
+def called_in_order(x: Instruction) -> Computations:
     """The computations that an instruction calls, a loop's condition first."""
     return [c for _, c in sorted(x.called, key=lambda part: part[0] == "body")]
 
@@ -35,7 +35,7 @@ def is_asynchronous(instruction: Instruction) -> bool:
     return instruction.opcode in _ASYNC
 
 
-def run_by(x: Instruction) -> list[Computation]:
+def run_by(x: Instruction) -> Computations:
     """The computations that an instruction runs one after the other, a loop's condition first."""
     runs = is_asynchronous(x) and not is_async_end(x.opcode)
     return called_in_order(x) if runs or x.opcode in ("while", "call", "conditional") else []
@@ -50,7 +50,7 @@ class CallSites:
         self._context = self._contexts()
         self._ancestors = dict[Computation, dict[Computation, Instruction]]()
 
-    def callers(self, computation: Computation) -> list[Instruction]:
+    def callers(self, computation: Computation) -> Instructions:
         """The instructions that call it, in XLA's order (`caller_callsites`)."""
         callers = computation.callers
         if len(callers) < 2:
@@ -156,22 +156,22 @@ class CallOrder:
         for caller in post_order([computation], self._latest_first)[::-1]:
             self.add(caller)
 
-    def listed(self) -> list[Computation]:
+    def listed(self) -> Computations:
         return sorted(self._since, key=self._since.__getitem__)
 
-    def _latest_first(self, computation: Computation) -> list[Computation]:
+    def _latest_first(self, computation: Computation) -> Computations:
         callers = {c for c in self._callers(computation) if c in self._since}
         return sorted(callers, key=self._since.__getitem__, reverse=True)
 
 
-def caller_of(computation: Computation) -> list[Computation]:
+def caller_of(computation: Computation) -> Computations:
     """The computation with the first instruction that calls it, if any does."""
     caller = computation.first_caller
     inside = caller.computation if caller is not None else None
     return [inside] if inside is not None else []
 
 
-def non_fusion_computations(module: Module) -> list[Computation]:
+def non_fusion_computations(module: Module) -> Computations:
     """All computations but bodies of fusions, in the order of the dump, the entry last
     (`HloModule::MakeNonfusionComputations`).
 
@@ -187,7 +187,7 @@ def non_fusion_computations(module: Module) -> list[Computation]:
 _OF_THE_PROGRAM = re.compile(r"(?!wide\.)[\w\-]+\.(\d+)")
 
 
-def creation_order(module: Module) -> list[Computation]:
+def creation_order(module: Module) -> Computations:
     """All computations in creation order (`HloModule::computations`). A text prints callees first instead.
     Computations of the program have numbers that show it, as long as no pass has replaced them; those that
     passes add come after them, in the order of `module.computations`."""
@@ -200,7 +200,7 @@ def creation_order(module: Module) -> list[Computation]:
     return [*sorted(own, key=own.__getitem__), *later]
 
 
-def with_changed_after(order: Iterable[Computation], changed: Collection[Computation]) -> list[Computation]:
+def with_changed_after(order: Iterable[Computation], changed: Collection[Computation]) -> Computations:
     """The order that a pass leaves which goes through computations and has these call something new."""
     listed = [*order]
     remaining = CallOrder(listed, caller_of)

@@ -5,10 +5,10 @@ with operands first. Each merge updates such an order by moving only the part be
 one of them (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006).
 Recomputing it each time would cost the square of the module."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Instructions
 from hlofuse.ir.grouping import numbered, reach
 
 T = TypeVar("T", bound=Hashable)
@@ -24,7 +24,7 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
     place = dict[T, int]()
     closed = set[T]()
     for start in edges:
-        pending: list[tuple[T, Iterator[T]]] = [(start, iter(edges[start]))] if start not in index else []
+        pending = [(start, iter(edges[start]))] if start not in index else []
         while pending:
             here, rest = pending[-1]
             if here not in index:
@@ -185,12 +185,12 @@ class MergedOrder:
             x = x.operand
         return x
 
-    def _sources(self, x: Instruction) -> list[Instruction]:
+    def _sources(self, x: Instruction) -> Instructions:
         place = self._place
         sources = [o if o in place else self._placed(o) for o in x.operands]
         return sources + list(x.control_predecessors) if x.control_predecessors else sources
 
-    def _users(self, x: Instruction) -> list[Instruction]:
+    def _users(self, x: Instruction) -> Instructions:
         place = self._place
         users = [*x.users, *x.control_successors] if x.control_successors else x.users
         for user in users:
@@ -198,7 +198,7 @@ class MergedOrder:
                 break
         else:
             return users
-        placed = list[Instruction]()
+        placed = Instructions()
         for user in users:
             placed += [user] if user in place else self._users(user)
         return placed
@@ -206,7 +206,7 @@ class MergedOrder:
     def _search(
         self,
         start: Instruction,
-        neighbours: Callable[[Instruction], list[Instruction]],
+        neighbours: Callable[[Instruction], Instructions],
         within: Callable[[int], bool],
     ) -> set[Instruction]:
         """The instructions reachable from `start`, without it, in places that are `within`."""

@@ -84,7 +84,14 @@ class CostAnalysis:
         if opcode in _FREE or (opcode == "transpose" and transpose_is_bitcast(instruction)):
             return NOTHING
         if opcode == "fusion":
-            return self._fusion(instruction)
+            if instruction.fusion_kind == "kCustom":
+                # A library's gather or scatter is costed as that operation alone.
+                for inner in instruction.fused_computation:
+                    if inner.opcode in ("gather", "scatter"):
+                        return self._cost(inner)
+            work = self._callee(instruction)
+            read, written = fusion_bytes(instruction)
+            return Cost(work.flops, work.transcendentals, read, written, work.unknown)
         if opcode in ("call", "async-start"):
             return self._callee(instruction)
         if opcode == "while":
@@ -105,16 +112,6 @@ class CostAnalysis:
         read, written = _bytes(instruction)
         flops, transcendentals, _, _, unknown = self._work(instruction)
         return Cost(flops, transcendentals, read, written, unknown)
-
-    def _fusion(self, instruction: Instruction) -> Cost:
-        if instruction.fusion_kind == "kCustom":
-            # A library's gather or scatter is costed as that operation alone.
-            for inner in instruction.fused_computation:
-                if inner.opcode in ("gather", "scatter"):
-                    return self._cost(inner)
-        work = self._callee(instruction)
-        read, written = fusion_bytes(instruction)
-        return Cost(work.flops, work.transcendentals, read, written, work.unknown)
 
     def _work(self, instruction: Instruction) -> Cost:
         opcode = instruction.opcode

@@ -43,7 +43,7 @@ def is_vector_dot(instruction: Instruction) -> bool:
 
 def is_output_fusible(producer: Instruction, consumer: Instruction) -> bool:
     """The add can be done as the dot's results are written (`CanBeOutputFused`)."""
-    if consumer.opcode != "add" or not is_vector_dot(producer) or len(producer.users) != 1:
+    if consumer.opcode != "add" or not is_vector_dot(producer) or producer.user_count != 1:
         return False
     return sum(o is producer for o in producer.users[0].operands) == 1
 
@@ -53,12 +53,9 @@ def is_softmax_shift(instruction: Instruction) -> bool:
     maximum and the shifted value must see bit for bit the same number, or exp() overflows."""
     if instruction.opcode == "fusion" or not is_elementwise(instruction):
         return False
-    reduce = next((u for u in instruction.users if _is_maximum_of(u, instruction)), None)
+    reduces = [u for u in instruction.users if u.opcode == "reduce" and u.operand is instruction]
+    reduce = next((r for r in reduces if r.to_apply.root.opcode == "maximum"), None)
     return reduce is not None and any(_is_shift(u, instruction, reduce) for u in instruction.users)
-
-
-def _is_maximum_of(user: Instruction, value: Instruction) -> bool:
-    return user.opcode == "reduce" and user.operand is value and user.to_apply.root.opcode == "maximum"
 
 
 def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> bool:

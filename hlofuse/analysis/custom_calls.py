@@ -54,7 +54,7 @@ def annotates_sharding(instruction: Instruction) -> bool:
 
 def hands_on(instruction: Instruction) -> bool:
     """True for an annotation that may be replaced by its operand: a partitioned value has another shape."""
-    if not is_annotation(instruction) or len(instruction.operands) != 1:
+    if not is_annotation(instruction) or instruction.operand_count != 1:
         return False
     return instruction.shape.text_without_layout == instruction.operand.shape.text_without_layout
 

@@ -145,7 +145,7 @@ def is_fusible(instruction: Instruction) -> bool:
     if opcode in ALWAYS_FUSIBLE:
         return True
     if opcode == "rng":
-        return len(instruction.users) <= 1
+        return instruction.user_count <= 1
     return not has_side_effect(instruction)
 
 

@@ -55,7 +55,7 @@ def convolution_flops(instruction: Instruction) -> int:
     """Multiply-adds that touch real input, padding and dilation holes left out (`GetConvolutionFlops`). A
     call of cuDNN takes the numbers of the forward convolution, whichever of its arrays it computes."""
     numbers = dimension_numbers(instruction)
-    if numbers is None or len(instruction.operands) < 2:
+    if numbers is None or instruction.operand_count < 2:
         return 0
     left, right = (o.sizes for o in instruction.operands[:2])
     result = next(leaf for _, leaf in instruction.shape.leaves()).dimensions
@@ -198,8 +198,6 @@ FLOPS = {
 #
 # Values inside a fusion never reach memory, so it touches its parameters, as far as they are really
 # read, its results, and constants too large to be immediates.
-
-
 def fusion_bytes(fusion: Instruction) -> tuple[int, int]:
     """Bytes read and written by one run of `fusion`."""
     computation = fusion.fused_computation
@@ -219,7 +217,7 @@ def _written(fusion: Instruction) -> int:
         if not shape.is_array:
             continue
         source = root
-        if len(index) == 1 and root.opcode == "tuple" and index[0] < len(root.operands):
+        if len(index) == 1 and root.opcode == "tuple" and index[0] < root.operand_count:
             source = root.operands[index[0]]
         total += _result_bytes(source, shape)
     return total
@@ -227,7 +225,7 @@ def _written(fusion: Instruction) -> int:
 
 def _result_bytes(root: Instruction, shape: Shape) -> int:
     # An update in place writes the update alone.
-    if root.opcode == "dynamic-update-slice" and len(root.operands) > 1:
+    if root.opcode == "dynamic-update-slice" and root.operand_count > 1:
         return root.operands[1].shape.buffer_size
     return shape.buffer_size if shape.is_array else 0
 

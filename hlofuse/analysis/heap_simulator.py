@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Instructions, InstructionSequence, Module
 from .alias_info import AliasInfo
 from .async_ops import ends_of
 from .call_sites import is_asynchronous, run_by
@@ -15,7 +15,7 @@ from .hlo_alias import HloAlias, HloBuffer
 from .hlo_value import HloValue
 
 Range = tuple[int, int]  # First and last moment, both included
-Order: TypeAlias = Callable[[Computation], Sequence[Instruction]]
+Order: TypeAlias = Callable[[Computation], InstructionSequence]
 
 
 class LiveRanges:
@@ -27,7 +27,7 @@ class LiveRanges:
         alias: HloAlias,
         order: Order,
     ) -> None:
-        self.order = list[Instruction]()
+        self.order = Instructions()
         """All instructions that run, one moment each, those of a called computation before their caller."""
         self.ranges = dict[HloValue, Range]()
         self._module = module
@@ -158,7 +158,11 @@ class HeapSimulation:
                 if block is None:
                     block = first[buffer] = Block(sizes[buffer], [], [])
                     self.blocks.append(block)
-                self._begin(value, block)
+                self._place[value] = block, len(block.values)
+                block.values.append(value)
+                block.starts.append(self._events)
+                block.ends.append(-1)
+                self._events += block.size > 0  # XLA does not note what takes no place
             for value in self._freed.get(moment, ()):
                 self._end(value)
 
@@ -179,13 +183,6 @@ class HeapSimulation:
                 del freed[source]
                 return self._place[source][0]
         return None
-
-    def _begin(self, value: HloValue, block: Block) -> None:
-        self._place[value] = block, len(block.values)
-        block.values.append(value)
-        block.starts.append(self._events)
-        block.ends.append(-1)
-        self._events += block.size > 0  # XLA does not note what takes no place
 
     def _end(self, value: HloValue) -> None:
         block, number = self._place[value]

@@ -158,7 +158,7 @@ class HloAlias:
         if not self.dataflow.covers(x):
             return
         for pair in self._info.in_place_pairs(x):
-            if pair.operand_number < len(x.operands):
+            if pair.operand_number < x.operand_count:
                 operand = x.operands[pair.operand_number]
                 self._join(
                     _at(self.dataflow, x, pair.output_index), _at(self.dataflow, operand, pair.operand_index)

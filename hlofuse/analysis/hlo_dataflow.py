@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Instructions, Module
 from hlofuse.ir.opcodes import values, with_trait
 from .async_ops import is_async_end, wrapped_opcode
 from .call_sites import CallContext, CallSites, run_by
@@ -135,8 +135,8 @@ class HloDataflow:
         self._computations = [c for c in module.computation_post_order() if c.fusion is None or c in included]
         self._trees = dict[Instruction, list[HloValue | None]]()
         self._forwards = dict[Instruction, list[Forward]]()
-        self._phi_inputs = dict[Instruction, list[Instruction]]()
-        self._readers = dict[Instruction, list[Instruction]]()
+        self._phi_inputs = dict[Instruction, Instructions]()
+        self._readers = dict[Instruction, Instructions]()
         self._phis = PhiGraph()
         self._use_lists = Readers()
         self._count = 0
@@ -176,7 +176,7 @@ class HloDataflow:
     def _initialize(self, x: Instruction) -> None:
         """`InitializeInstructionValueSets`."""
         opcode = x.opcode
-        inputs = list[Instruction]()
+        inputs = Instructions()
         forwards = list[Forward]()
         if opcode == "parameter":
             inputs, forwards = self._into_parameter(x)
@@ -208,7 +208,7 @@ class HloDataflow:
             if not readers or readers[-1] is not x:
                 readers.append(x)
 
-    def _into_parameter(self, parameter: Instruction) -> tuple[list[Instruction], list[Forward]]:
+    def _into_parameter(self, parameter: Instruction) -> tuple[Instructions, list[Forward]]:
         """The values that meet in it, or that one caller passes in (`UpdateParameterValueSet`)."""
         computation = computation_of(parameter)
         callers = self.calls.callers(computation)

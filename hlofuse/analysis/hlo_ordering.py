@@ -1,10 +1,10 @@
 """In which order instructions run (`xla/hlo/analysis/hlo_ordering.cc`)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Instructions, InstructionSequence
 from .alias_info import AliasInfo
 from .call_sites import CallSites, is_asynchronous
 from .hlo_dataflow import HloDataflow
@@ -29,7 +29,7 @@ class HloOrdering(ABC):
         """True if `a` is known to run before `b`, which is in the same computation."""
 
     @abstractmethod
-    def sequence(self, computation: Computation) -> Sequence[Instruction]:
+    def sequence(self, computation: Computation) -> InstructionSequence:
         """The instructions one after the other, in an order that may be."""
 
     def order(self, a: Instruction, b: Instruction) -> Order:
@@ -171,7 +171,7 @@ class DependencyOrdering(HloOrdering):
     def __init__(self, calls: CallSites, compared: Iterable[Instruction]) -> None:
         """`compared` are the instructions that may be compared; others would cost memory."""
         super().__init__(calls)
-        sources = dict[Computation, list[Instruction]]()
+        sources = dict[Computation, Instructions]()
         self._places = dict[Instruction, int]()
         for x in compared:
             for y in (x, *calls.chain(x)):
@@ -196,14 +196,14 @@ class DependencyOrdering(HloOrdering):
         place = self._places.get(a)
         return place is not None and a is not b and bool(self._rows.get(b, 0) >> place & 1)
 
-    def sequence(self, computation: Computation) -> Sequence[Instruction]:
+    def sequence(self, computation: Computation) -> InstructionSequence:
         return computation.post_order()
 
 
 class SequentialOrdering(HloOrdering):
     """A schedule: one instruction after the other (`SequentialHloOrdering`)."""
 
-    def __init__(self, calls: CallSites, schedule: Mapping[Computation, Sequence[Instruction]]) -> None:
+    def __init__(self, calls: CallSites, schedule: Mapping[Computation, InstructionSequence]) -> None:
         super().__init__(calls)
         self._schedule = schedule
         self._place = {x: k for order in schedule.values() for k, x in enumerate(order)}
@@ -213,7 +213,7 @@ class SequentialOrdering(HloOrdering):
             return False
         return self._place[a] < self._place[b]
 
-    def sequence(self, computation: Computation) -> Sequence[Instruction]:
+    def sequence(self, computation: Computation) -> InstructionSequence:
         return self._schedule.get(computation) or computation.post_order()
 
 

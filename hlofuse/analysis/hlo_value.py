@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Instructions
 from hlofuse.ir.grouping import grouped, numbered
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
@@ -82,7 +82,7 @@ class Readers:
     """Readers of tuples' elements, with operand numbers: tuples of a loop have thousands of both."""
 
     def __init__(self) -> None:
-        self._of_elements = dict[Instruction, list[Instruction]]()
+        self._of_elements = dict[Instruction, Instructions]()
         self._numbers = dict[Instruction, dict[Instruction, list[int]]]()
 
     def uses_of(self, value: "HloValue") -> Sequence[HloUse]:
@@ -97,9 +97,9 @@ class Readers:
                 found += [HloUse(user, number, index) for number in self._operand_numbers(user, source)]
         return found
 
-    def _users(self, source: Instruction) -> list[Instruction]:
+    def _users(self, source: Instruction) -> Instructions:
         """The users that may read its elements."""
-        if len(source.users) < _MANY_EDGES:
+        if source.user_count < _MANY_EDGES:
             return source.users
         users = self._of_elements.get(source)
         if users is None:
@@ -108,7 +108,7 @@ class Readers:
         return users
 
     def _operand_numbers(self, user: Instruction, source: Instruction) -> list[int]:
-        if len(user.operands) < _MANY_EDGES:
+        if user.operand_count < _MANY_EDGES:
             return [number for number, operand in enumerate(user.operands) if operand is source]
         numbers = self._numbers.get(user)
         if numbers is None:
@@ -168,8 +168,6 @@ class HloValue:
 
 
 # Phis that stand for a single value (`xla/service/hlo_phi_graph.cc`).
-
-
 class _Node:
     __slots__ = ("is_dead", "is_phi", "operands", "stands_for", "users", "value")
 

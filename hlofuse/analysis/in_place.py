@@ -29,7 +29,7 @@ def operand_use(instruction: Instruction, number: int) -> Use:
     if opcode == "pad":
         return Use.REUSE if number > 0 else Use.USE
     if opcode == "reduce":
-        return Use.REUSE if number >= len(instruction.operands) // 2 else Use.USE
+        return Use.REUSE if number >= instruction.operand_count // 2 else Use.USE
     if opcode == "fusion":
         return _use_of_parameter(number, instruction.fused_root, {})
     if opcode == "dot":
@@ -47,10 +47,10 @@ def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Us
         return Use.USE
     # Iterative: fusions can be deep. A frame is an instruction and its next operand.
     uses[root] = Use.NO_USE
-    stack: list[tuple[Instruction, int]] = [(root, 0)]
+    stack = [(root, 0)]
     while stack:
         instruction, k = stack.pop()
-        while k < len(instruction.operands) and uses[instruction] != Use.REUSE:
+        while k < instruction.operand_count and uses[instruction] != Use.REUSE:
             operand = instruction.operands[k]
             if operand.opcode == "parameter" and operand.parameter_number == number:
                 value = Use.USE
@@ -130,7 +130,7 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
     if opcode in ("dynamic-update-slice", "set-dimension-size"):
         return [InPlacePair((), 0, ())]
     if opcode in ("scatter", "all-reduce-start"):
-        count = (len(instruction.operands) - 1) // 2 if opcode == "scatter" else len(instruction.operands)
+        count = (instruction.operand_count - 1) // 2 if opcode == "scatter" else instruction.operand_count
         return [InPlacePair((k,) if count > 1 else (), k, ()) for k in range(count)]
     if opcode in ("custom-call", "async-start"):
         return [*_declared_pairs(instruction)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from hlofuse.ir.attributes.metadata import SourceLocation
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.ir.shape import INTEGER_TYPES
@@ -215,7 +215,7 @@ def is_small_call(instruction: Instruction) -> bool:
     return instruction.opcode == "call" and instruction.frontend_attributes.get(SMALL_CALL) == "true"
 
 
-def launched_computations(of: Module | Instruction, *, branches: bool = True) -> list[Computation]:
+def launched_computations(of: Module | Instruction, *, branches: bool = True) -> Computations:
     """The entry and the computations that it runs through while, conditional, call and async-start, entry
     first.
 
@@ -241,7 +241,7 @@ def iter_kernels(computation: Computation) -> Iterator[Instruction]:
     return (i for i in computation if is_kernel(i))
 
 
-def kernels(module: Module) -> list[Instruction]:
+def kernels(module: Module) -> Instructions:
     """Every kernel of a module, each once however often its loop runs, in computations' order."""
     return [i for c in launched_computations(module) for i in iter_kernels(c)]
 
@@ -281,12 +281,11 @@ class SourceLine:
         """The dump says that the operation comes from this line, or from a package that this line calls."""
         bearer = source_bearer(instruction, module)
         return any(
-            place is not None and place.line == self.line and self._is_file(place.file)
+            place is not None
+            and place.line == self.line
+            and (f"/{place.file}".endswith(f"/{self.file}") or self.file.endswith(f"/{place.file}"))
             for place in (module.source_of(bearer), module.called_from(bearer))
         )
-
-    def _is_file(self, file: str) -> bool:
-        return file == self.file or file.endswith("/" + self.file) or self.file.endswith("/" + file)
 
 
 def source_line(text: str) -> SourceLine | None:
@@ -321,7 +320,7 @@ def expansion_of(kernel: Instruction) -> tuple[Instruction | None, str]:
     return loop, found[1] if found else ""
 
 
-def _readers(x: Instruction) -> list[Instruction]:
+def _readers(x: Instruction) -> Instructions:
     """The users of a value, inside fusions and after the fusion that it is the result of."""
     if x.is_root:
         x = x.called_by("fusion") or x
@@ -404,8 +403,6 @@ def trip_count_of(loop: Instruction) -> int | None:
 
 
 # Trip counts multiply; of a conditional the slowest branch counts.
-
-
 def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computation, int], set[Computation]]:
     """The runs of each computation, and the computations in loops without a trip count, counted once. `own`
     has microseconds and bytes of each without its callees; callees come first, the entry last."""

@@ -1,11 +1,11 @@
 """The instructions of a final module that are launched, and as what (XLA calls these thunks)."""
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction, Instructions, InstructionSequence, Module
 from hlofuse.ir.opcodes import values, with_trait
 from .async_ops import ends_of, fused_collective, is_async_end, wrapped_opcode
 from .convolution import why_not_eigen
@@ -234,13 +234,13 @@ _Fit: TypeAlias = Literal["in", "out", "open", "nothing"]
 
 def command_buffers(
     module: Module, commands: Container[str] = COMMANDS, smallest: int = 5
-) -> list[list[Instruction]] | None:
+) -> list[Instructions] | None:
     """The launches of each CUDA graph of a final GPU module, of at least `smallest` commands.
 
     By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`), where
     `commands` are enabled. Of libraries only cuBLAS counts, since XLA queries others at run time. None where
     it hangs on an order that the module lacks yet, on CUDA's version, or on the launches of a sort."""
-    found = list[list[Instruction]]()
+    found = list[Instructions]()
     conditions = {c for i in module.instructions() for name, c in i.called if name == "condition"}
     for computation in launched_computations(module):
         if computation in conditions:
@@ -248,7 +248,7 @@ def command_buffers(
         order = list(computation)
         fits = {x: _fit(x, commands) for x in order}
         apart = _apart(order, fits)
-        depends, runs, several = False, list[list[Instruction]]([[]]), set[Instruction]()
+        depends, runs, several = False, list[Instructions]([[]]), set[Instruction]()
         for x in order:
             if fits[x] in ("out", "open") or x in apart:
                 depends |= fits[x] == "open" or not module.is_scheduled
@@ -313,7 +313,7 @@ def _fit(x: Instruction, commands: Container[str]) -> _Fit:
     return "in" if ("CUBLASLT" if "$lt$" in custom_call_target(x) else "CUBLAS") in commands else "out"
 
 
-def _apart(order: Sequence[Instruction], fits: Mapping[Instruction, _Fit]) -> set[Instruction]:
+def _apart(order: InstructionSequence, fits: Mapping[Instruction, _Fit]) -> set[Instruction]:
     """Asynchronous operations and their ends around what is no command (`CheckAsyncRegion`)."""
     place = {x: k for k, x in enumerate(order)}
     found = set[Instruction]()

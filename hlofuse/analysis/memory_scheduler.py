@@ -1,14 +1,14 @@
 """The orders in which XLA runs a module that has no schedule (`hlo_memory_scheduler.cc`)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import accumulate
 from itertools import count as numbers
 from sys import maxsize
 from typing import TypeAlias
 
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Instructions, InstructionSequence, Module
 from hlofuse.ir.grouping import numbered
 from hlofuse.ir.opcodes import values, with_trait
 from .alias_info import AliasInfo
@@ -62,7 +62,7 @@ def with_least_memory(
     return min(found, key=lambda live: _minimum_memory(alias, info, live, sizes))
 
 
-def breadth_first(computation: Computation) -> list[Instruction]:
+def breadth_first(computation: Computation) -> Instructions:
     """XLA:CPU's schedule: an instruction as soon as its operands have run (`BFScheduler`)."""
     waits = _predecessor_counts(computation)
     order = [x for x, count in waits.items() if not count]
@@ -74,7 +74,7 @@ def breadth_first(computation: Computation) -> list[Instruction]:
     return order
 
 
-def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Instruction]:
+def _hiding_latency(order: InstructionSequence, cost: CostOf) -> InstructionSequence:
     """The order in which asynchronous copies and collectives start as early and end as late as others allow,
     found from the last instruction to the first; `order` where there are none (`DefaultSchedulerCore`)."""
     ends = {x for x in order if is_async_end(x.opcode)}
@@ -83,7 +83,7 @@ def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Inst
     occupying = {x: found for x in order if (found := list(_ends_in(x)))}
     exchanging = {x for x, found in occupying.items() if any(map(_is_of_collective, found))}
     running: Instruction | None = None  # the start of a collective that ends later: XLA has one at a time
-    before: dict[Instruction, list[Instruction]] = {x: [] for x in order}
+    before: dict[Instruction, Instructions] = {x: [] for x in order}
     copies = dict[Instruction, int]()
     for x in order:
         copies[x] = max((copies[p] for p in before[x]), default=0) + (x in ends)
@@ -93,7 +93,7 @@ def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Inst
     unlocked = {x: sum(left[p] == 1 for p in before[x]) for x in order}
     costs, due, place = {x: cost(x) for x in order}, dict.fromkeys(order, 0.0), numbered(order)
     ready = set[Instruction]()
-    free = list[Instruction]()
+    free = Instructions()
     ran = dict[Instruction, None]()
     entered = [x for x in order if not left[x]]
     now = 0.0
@@ -105,7 +105,8 @@ def _hiding_latency(order: Sequence[Instruction], cost: CostOf) -> Sequence[Inst
 
     while entered or ready or free:
         for x in entered:
-            (free.append if _is_free(x) else ready.add)(x)
+            is_free = x.opcode in _FREE or (x.opcode == "tuple" and [u.opcode for u in x.users] == ["while"])
+            (free.append if is_free else ready.add)(x)
         if free:  # the last one that came
             x = free.pop()
         else:
@@ -140,10 +141,6 @@ def _is_of_collective(end: Instruction) -> bool:
     start = start_of(end) or end
     inside = (i for _, c in start.called for i in c)
     return any(i.opcode.removesuffix("-start") in _COLLECTIVES for i in (start, *inside))
-
-
-def _is_free(x: Instruction) -> bool:
-    return x.opcode in _FREE or (x.opcode == "tuple" and [u.opcode for u in x.users] == ["while"])
 
 
 def _predecessor_counts(computation: Computation) -> dict[Instruction, int]:
@@ -182,7 +179,7 @@ class _Order:
             return 0
         return sum(v.bytes for v in self._values([x]) if v.instruction is x)
 
-    def depth_first(self, computation: Computation) -> list[Instruction]:
+    def depth_first(self, computation: Computation) -> Instructions:
         """Operands with more users before them first, then the larger ones (`DFSMemoryScheduler`)."""
         rank = dict[Instruction, tuple[int, int, str]]()
         all_bytes = 0
@@ -193,7 +190,7 @@ class _Order:
                 own = self._bytes_defined(x)
                 all_bytes += own
                 before = [rank[o] for o in set(x.operands)]
-                users = max(len(x.users) - 1, 0) - sum(r[0] for r in before)
+                users = max(x.user_count - 1, 0) - sum(r[0] for r in before)
                 total = own - sum(r[1] for r in before)
             rank[x] = -min(users, most), -min(total, all_bytes), x.name
         order = dict[Instruction, None]()
@@ -209,7 +206,7 @@ class _Order:
             pending += sorted(waits, key=rank.__getitem__, reverse=True)
         return list(order)
 
-    def by_bytes_freed(self, computation: Computation) -> list[Instruction]:
+    def by_bytes_freed(self, computation: Computation) -> Instructions:
         """The instruction that frees the most bytes first, among those that can run (`ListScheduler`)."""
         reads = {x: self._values(x.operands) for x in computation}
         left = Counter(v for values in reads.values() for v in values)
@@ -224,7 +221,7 @@ class _Order:
             priority = maxsize, maxsize
             if not x.shape.is_effective_scalar:
                 last = (v for v in reads[x] if left[v] == 1 and v.instruction.opcode not in _GIVEN)
-                priority = sum(v.bytes for v in last) - defined[x], len(x.users)
+                priority = sum(v.bytes for v in last) - defined[x], x.user_count
             if ready.get(x) != priority:
                 ready[x] = priority
                 # Of equals the last one that came runs first.

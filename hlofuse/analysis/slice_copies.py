@@ -1,7 +1,7 @@
 """Fusions that only copy one contiguous piece of an array, which XLA:GPU runs as a memcpy. Mirrors
 `gpu/transforms/dynamic_slice_copy.cc`, with `dynamic_slice_fusion.cc`. A lone slice counts as its wrapper."""
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Instructions
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import Shape
@@ -118,7 +118,7 @@ def _is_input(kernel: Instruction, instruction: Instruction) -> bool:
     return instruction.opcode == "parameter" if kernel.opcode == "fusion" else instruction is not kernel
 
 
-def _has_constant_offsets(kernel: Instruction, offsets: list[Instruction]) -> bool:
+def _has_constant_offsets(kernel: Instruction, offsets: Instructions) -> bool:
     """Scalar expressions of parameters and constants (`BuildOffsetExpr`)."""
     if kernel.opcode != "fusion":
         return True  # its operands become parameters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct, field
 
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.ir import Json, Module, OrderSource, Record, copy_module, replace
+from hlofuse.ir import Module, OrderSource, Record, copy_module, replace
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.pairs import match
@@ -171,7 +171,7 @@ class Compilation(Struct):
             self.spans[Stage.FUSED] = Span(out)
         if input.record is not None:
             self.recorded_order = RecordedOrder(input.record)
-        context: Json = {
+        context = {
             "device": config.device,
             "tie_breaker": self.recorded_order,
             "observers": observers,

@@ -138,8 +138,6 @@ def device_numbers(target: str) -> Strings:
 
 
 # Passes that XLA has and a target leaves out by default (`--enable`).
-
-
 def _with(target: str, passes: Strings, name: str) -> Strings:
     """`passes`, at the end the one asked for. A name is an addition of the target (`Target.additions`), a
     pass in one, or the code of a rule that only such a pass asks; HlofuseError for others."""

@@ -10,13 +10,24 @@ if TYPE_CHECKING:
     from .copy import copy_module
     from .errors import HlofuseError, HloParseError
     from .fusing import computation_of, module_of
-    from .graph import Computation, Instruction, Instructions, Module, OrderSource, Predicate, callees
+    from .graph import (
+        Computation,
+        Computations,
+        Instruction,
+        InstructionMap,
+        Instructions,
+        InstructionSequence,
+        Module,
+        OrderSource,
+        Predicate,
+        callees,
+    )
     from .grouping import grouped, numbered, post_order, reach, unmatched
     from .literal import Literal
     from .opcodes import PrintOptions, values, with_trait
     from .record import AnyPath, Json, Progress, Record, Strings, replace
     from .removing import has_side_effect, remove_with_unused_operands, replace_instruction, set_attribute
-    from .shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Dims, Layout, Shape
+    from .shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Dims, Ints, Layout, Shape
     from .text.printer import print_module
     from .text.reader import parse_module
     from .texts import packaged
@@ -27,13 +38,16 @@ _NAMES = {
     "copy": "copy_module",
     "errors": "HloParseError HlofuseError",
     "fusing": "computation_of module_of",
-    "graph": "Computation Instruction Instructions Module OrderSource Predicate callees",
+    "graph": (
+        "Computation Computations Instruction InstructionMap InstructionSequence Instructions Module "
+        "OrderSource Predicate callees"
+    ),
     "grouping": "grouped numbered post_order reach unmatched",
     "literal": "Literal",
     "opcodes": "PrintOptions values with_trait",
     "record": "AnyPath Json Progress Record Strings replace",
     "removing": "has_side_effect remove_with_unused_operands replace_instruction set_attribute",
-    "shape": "COMPLEX_TYPES FLOATING_TYPES INTEGER_TYPES Dims Layout Shape",
+    "shape": "COMPLEX_TYPES FLOATING_TYPES INTEGER_TYPES Dims Ints Layout Shape",
     "text.printer": "print_module",
     "text.reader": "parse_module",
     "texts": "packaged",

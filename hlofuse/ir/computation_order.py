@@ -5,7 +5,7 @@ computations have a level and an index, and what is new or changed comes first o
 import re
 from collections.abc import Iterable, Mapping
 
-from .graph import Computation, Module
+from .graph import Computation, Computations, Module
 
 _NUMBERED = re.compile(r".*\.(\d+)", re.DOTALL)
 
@@ -31,7 +31,7 @@ class OnlineOrder:
         new._next_index, new._edges, new._delta = self._next_index, self._edges, self._delta
         return new
 
-    def post_order(self) -> list[Computation]:
+    def post_order(self) -> Computations:
         """Callees before callers (`HloModule::MakeComputationPostOrder`)."""
         return sorted(self._level, key=self._place, reverse=True)
 
@@ -59,7 +59,7 @@ class OnlineOrder:
         if self._place(caller) < self._place(callee):
             return
         backward, is_cut = self._search_backward(caller)
-        forward = list[Computation]()
+        forward = Computations()
         if is_cut:
             backward = []
             level[callee] = level[caller] + 1
@@ -82,7 +82,7 @@ class OnlineOrder:
         while self._delta**2 < self._edges and self._delta**3 < nodes**2:
             self._delta += 1
 
-    def _search_backward(self, start: Computation) -> tuple[list[Computation], bool]:
+    def _search_backward(self, start: Computation) -> tuple[Computations, bool]:
         """Callers on the same level, each after its own callers; True if the search was cut off."""
         found = []
         visited = set()
@@ -106,7 +106,7 @@ class OnlineOrder:
                 agenda.append((caller, False))
         return found, False
 
-    def _search_forward(self, start: Computation, found: list[Computation]) -> None:
+    def _search_forward(self, start: Computation, found: Computations) -> None:
         """Raise the callees of `start` that have to move; `found` gets each after its callees."""
         visited = set()
         raised, agenda = {start}, [(start, False)]
@@ -123,13 +123,13 @@ class OnlineOrder:
                         self._level[callee] = self._level[computation]
                         raised.add(callee)
 
-    def _callers(self, computation: Computation) -> list[Computation]:
+    def _callers(self, computation: Computation) -> Computations:
         return self._by_id(i.computation for i in computation.callers)
 
-    def _callees(self, computation: Computation) -> list[Computation]:
+    def _callees(self, computation: Computation) -> Computations:
         return self._by_id(callee for i in computation for _, callee in i.called)
 
-    def _by_id(self, computations: Iterable[Computation | None]) -> list[Computation]:
+    def _by_id(self, computations: Iterable[Computation | None]) -> Computations:
         own = {c for c in computations if c is not None and c in self._level}
         return sorted(own, key=self._id.__getitem__)
 

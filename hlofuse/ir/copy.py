@@ -1,6 +1,6 @@
 """A second module just like the first (`HloModule::Clone`, without its renaming), and whether two are."""
 
-from .graph import Computation, Instruction, Module
+from .graph import Computation, Instruction, InstructionMap, Module
 
 
 def copy_module(module: Module) -> Module:
@@ -21,7 +21,7 @@ def copy_module(module: Module) -> Module:
     new.computation_names = module.computation_names.copy()
 
     computations = {c: Computation(c.name) for c in module.computations}
-    copies = dict[Instruction, Instruction]()
+    copies = InstructionMap()
     for old, computation in computations.items():
         computation.module = new
         computation.attributes_text = old.attributes_text

@@ -3,11 +3,11 @@ passes do to a graph when they fuse is here: making a fusion, appending a produc
 further output, merging one fusion into another as further outputs or in place. Names and the order of
 operands, parameters and users come out as XLA's, because later decisions and names depend on them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from hlofuse.ir.attributes.attributes import Attributes
 from .errors import HlofuseError
-from .graph import Computation, Instruction, Module, Predicate
+from .graph import Computation, Instruction, Instructions, InstructionSequence, Module, Predicate
 from .names import NameUniquer
 from .removing import move_control_dependencies, replace_instruction, set_attribute
 from .shape import Shape
@@ -119,7 +119,7 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
     parent = computation_of(fusion)
     body = other.fused_computation
     clones = {}
-    pending = list[Instruction]()
+    pending = Instructions()
     outputs = set[Instruction]()
     elements = []
     for inner in body.post_order():
@@ -175,7 +175,7 @@ def set_tuple_index(element: Instruction, index: int) -> None:
     element.attributes = element.attributes.updated(index=str(index))
 
 
-def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: list[Instruction]) -> None:
+def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: Instructions) -> None:
     """Make the clone read the operands by the fusion's parameters, new ones going to the end."""
     body, outer, inner = fusion.fused_computation, fusion.operands, clone.operands
     parameters = body.parameters
@@ -193,7 +193,7 @@ def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: 
             users.append(clone)
 
 
-def append_outputs(fusion: Instruction, outputs: Sequence[Instruction]) -> bool:
+def append_outputs(fusion: Instruction, outputs: InstructionSequence) -> bool:
     """Make instructions in the fusion further outputs. True if it had one so far, now read from the tuple."""
     body, root = fusion.fused_computation, fusion.fused_root
     body.root = body.add_instruction(tuple_of([*root.outputs, *outputs]))
@@ -205,7 +205,7 @@ def append_outputs(fusion: Instruction, outputs: Sequence[Instruction]) -> bool:
     return root.opcode != "tuple"
 
 
-def tuple_of(elements: list[Instruction]) -> Instruction:
+def tuple_of(elements: Instructions) -> Instruction:
     return Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
 
 
@@ -290,8 +290,6 @@ def inline_calls(module: Module, chosen: Predicate) -> bool:
 # yet to be moved is an operand of the consumer for a while, read through a parameter that goes when the clone
 # comes. What stays of all that are names, ids and the order of operands and users: they are kept as if it had
 # happened, but clones are linked to each other at once, with no parameter between.
-
-
 class Inside:
     """The content of a fusion, for merging it into several consumers in turn."""
 

@@ -35,7 +35,7 @@ class ComputationOrder(typing.Protocol):
 
     def add_edge(self, caller: Computation, callee: Computation) -> None: ...
 
-    def post_order(self) -> list[Computation]: ...
+    def post_order(self) -> Computations: ...
 
     def copy(self, computations: dict[Computation, Computation]) -> ComputationOrder: ...
 
@@ -79,8 +79,8 @@ class Instruction:
     name: str
     opcode: str
     shape: Shape
-    operands: list[Instruction]
-    users: list[Instruction]
+    operands: Instructions
+    users: Instructions
     attributes: Attributes
     called: Sequence[tuple[str, Computation]]
     """Called computations with the attribute that names each, in XLA's order of `called_computations()`."""
@@ -91,7 +91,7 @@ class Instruction:
     """Names of the instructions of the run's input that it comes from; a fusion has that of its result."""
     payload: str | None
     """The text in the parentheses of a parameter or constant; the opcode as written of an opaque one."""
-    _control: tuple[list[Instruction], list[Instruction]] | None
+    _control: tuple[Instructions, Instructions] | None
     """Control predecessors and successors; hardly any instruction has them."""
     _places: dict[Instruction, int] | None
     """The last place of each of very many users in the list; None or too short until needed."""
@@ -184,12 +184,20 @@ class Instruction:
         """The first operand: what a unary operation acts on, and a slice, pad, reduce or gather reads."""
         return self.operands[0]
 
+    @property
+    def operand_count(self) -> int:
+        return len(self.operands)
+
+    @property
+    def user_count(self) -> int:
+        return len(self.users)
+
     def raw(self, name: str, default: str | None = None) -> str | None:
         """The text of an attribute as written, see `Attributes.raw`."""
         return self.attributes.raw(name, default)
 
     @property
-    def called_computations(self) -> list[Computation]:
+    def called_computations(self) -> Computations:
         return [c for _, c in self.called]
 
     @property
@@ -219,7 +227,7 @@ class Instruction:
         return x
 
     @property
-    def outputs(self) -> list[Instruction]:
+    def outputs(self) -> Instructions:
         """The elements of a tuple; of another root itself."""
         return list(self.operands) if self.opcode == "tuple" else [self]
 
@@ -371,12 +379,12 @@ class Instruction:
                 computation.module.note_replacement(self, new)
 
     @property
-    def control_predecessors(self) -> Sequence[Instruction]:
+    def control_predecessors(self) -> InstructionSequence:
         """Instructions that must run before this one without being operands."""
         return self._control[0] if self._control is not None else ()
 
     @property
-    def control_successors(self) -> Sequence[Instruction]:
+    def control_successors(self) -> InstructionSequence:
         """Instructions that must run after this one without being users."""
         return self._control[1] if self._control is not None else ()
 
@@ -460,6 +468,8 @@ class Instruction:
 
 Predicate: TypeAlias = Callable[[Instruction], bool]
 Instructions: TypeAlias = list[Instruction]
+InstructionSequence: TypeAlias = Sequence[Instruction]
+InstructionMap: TypeAlias = dict[Instruction, Instruction]
 
 
 class Computation:
@@ -488,9 +498,9 @@ class Computation:
         self._slots: list[Instruction | None] = []
         self._most_slots = _FEW_SLOTS
         """With more, the holes among them are closed when parameters get new ones."""
-        self._order: list[Instruction] | None = None
+        self._order: Instructions | None = None
         """The post order, until something changes that it depends on."""
-        self.parameters: list[Instruction] = []
+        self.parameters: Instructions = []
         self._callers: Instruction | dict[Instruction, int] | None = None
         self.attributes_text = ""
         """The text after the closing brace: `, execution_thread="main"`."""
@@ -529,7 +539,7 @@ class Computation:
             order.add_edge(instruction.computation, self)
 
     @property
-    def instructions(self) -> list[Instruction]:
+    def instructions(self) -> Instructions:
         """The instructions, oldest first."""
         return list(filter(None, self._slots))
 
@@ -543,7 +553,7 @@ class Computation:
     def next_id(self) -> int:
         return len(self._slots)
 
-    def added_since(self, first: int) -> list[Instruction]:
+    def added_since(self, first: int) -> Instructions:
         """Remaining instructions added since `next_id` was `first`."""
         return [i for i in self._slots[first:] if i is not None]
 
@@ -568,14 +578,14 @@ class Computation:
         self,
         but_for: Iterable[Instruction] = (),
         starts: Iterable[Instruction | None] | None = None,
-    ) -> list[Instruction]:
+    ) -> Instructions:
         """Operands and control predecessors before their users (`MakeInstructionPostOrder`). The order is
         XLA's to the last instruction, because passes and printing follow it. `but_for`: leaves to omit.
         `starts`: the instructions without users, if known."""
         whole = not but_for and starts is None
         if whole and self._order is not None:
             return self._order.copy()
-        order: list[Instruction] = []
+        order: Instructions = []
         emit = order.append
         entered = set(but_for)
         enter = entered.add
@@ -605,7 +615,7 @@ class Computation:
             self._order = order.copy()
         return order
 
-    def unreachable_roots(self) -> list[Instruction]:
+    def unreachable_roots(self) -> Instructions:
         """Instructions without users and control successors, except the root (`CollectUnreachableRoots`)."""
         return [i for i in self if not i.users and i is not self.root and not i.control_successors]
 
@@ -747,7 +757,7 @@ class Computation:
             for _, callee in instruction.called:
                 callee.callers.pop(instruction, None)
 
-    def reorder(self, instructions: list[Instruction]) -> None:
+    def reorder(self, instructions: Instructions) -> None:
         """Give the instructions ids in this order, oldest first; all of them have to be there."""
         self._slots = list(instructions)
         self._order = None
@@ -760,6 +770,9 @@ def _waits_for(instruction: Instruction) -> Iterator[Instruction]:
     if instruction._control is None:
         return iter(instruction.operands)
     return chain(reversed(instruction.control_predecessors), instruction.operands)
+
+
+Computations: TypeAlias = list[Computation]
 
 
 class Module:
@@ -795,7 +808,7 @@ class Module:
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
         """The source of ids and use-lists; None until it is decided (`hlofuse.order`)."""
-        self.schedules = dict[Computation, list[Instruction]]()
+        self.schedules = dict[Computation, Instructions]()
         """Orders of execution that no longer follow from the graph."""
         self.devices = 1
         """Devices that a partitioner is yet to divide the module over, as far as a replay knows; else 1."""
@@ -880,18 +893,18 @@ class Module:
         elif removed:
             self.computations[:] = [c for c in self.computations if c.module is not None]
 
-    def non_fusion_computations(self) -> list[Computation]:
+    def non_fusion_computations(self) -> Computations:
         """Computations other than fusions' bodies, callees first (`MakeNonfusionComputations`)."""
         return [c for c in self.computation_post_order() if c.fusion is None]
 
-    def computation_post_order(self) -> list[Computation]:
+    def computation_post_order(self) -> Computations:
         """Callees before callers, as XLA's passes go through them (`MakeComputationPostOrder`). That is the
         order it prints them in, unless passes have changed it."""
         if self.computation_order is not None:
             return self.computation_order.post_order()
         return self.printed_order()
 
-    def printed_order(self) -> list[Computation]:
+    def printed_order(self) -> Computations:
         """Callees before callers, in the order of their callers (the same with `dfs_postorder`)."""
         roots = [c for c in self.computations if not c.callers]
         return callees_first((*roots, *self.computations))
@@ -919,7 +932,7 @@ class Module:
         return next((frame for frame in frames if not frame.installed), None)
 
 
-def callees_first(starts: Iterable[Computation]) -> list[Computation]:
+def callees_first(starts: Iterable[Computation]) -> Computations:
     """Some computations and all that they call, callees before callers."""
     return post_order(starts, callees)
 

@@ -4,7 +4,7 @@ those of XLA's text (`hlo/ir/hlo_opcode.h`) in all releases that hlofuse reads."
 from pathlib import Path
 from typing import NamedTuple
 
-from .record import Record
+from .record import Record, Strings
 
 
 class OpcodeFacts(NamedTuple):
@@ -49,7 +49,7 @@ def with_operands(count: int) -> frozenset[str]:
 
 # Attributes whose value names computations, in the order XLA keeps them in `called_computations()`
 # (a while has its body first although its condition is printed first: `HloWhileInstruction`).
-CALLED_COMPUTATION_ATTRIBUTES: tuple[str, ...] = tuple(
+CALLED_COMPUTATION_ATTRIBUTES: Strings = tuple(
     (
         "calls to_apply body condition true_computation false_computation branch_computations select"
         " scatter called_computations"

@@ -54,7 +54,7 @@ def remove_with_unused_operands(
         raise ValueError(f"{instruction.name} is still in use")
     if instruction._control is None and instruction.opcode != "parameter":
         for operand in instruction.operands:
-            if len(operand.users) < 2:
+            if operand.user_count < 2:
                 break
         else:  # as nearly always: everything it reads is used by others
             computation.remove_instruction(instruction)

@@ -13,6 +13,7 @@ from hlofuse.ir.opcodes import values
 from .record import Record, replace
 
 Dims: TypeAlias = tuple[int, ...]  # Sizes or numbers of dimensions
+Ints: TypeAlias = Sequence[int]
 
 
 class _BitWidths(dict[str, int]):
@@ -116,7 +117,7 @@ def _tiles(suffix: str) -> tuple[Dims, ...]:
     return tuple(tuple(int(n) if n.isdigit() else COMBINED for n in re.findall(r"\d+|\*", t)) for t in texts)
 
 
-def padded_dimensions(dimensions: Sequence[int], tiles: Sequence[Sequence[int]]) -> list[int]:
+def padded_dimensions(dimensions: Ints, tiles: Sequence[Ints]) -> list[int]:
     """Sizes in memory, most major first, once each tile divides the last ones (`Tile` in `xla/layout.h`).
     `dimensions` are in the order of the layout, most major first."""
     sizes = list(dimensions)
@@ -357,7 +358,7 @@ class Shape:
         return self._text
 
 
-def sizes_agree(a: Sequence[int], b: Sequence[int]) -> bool:
+def sizes_agree(a: Ints, b: Ints) -> bool:
     """True for dimensions of equal sizes, as far as they are bounded."""
     if a == b:
         return True

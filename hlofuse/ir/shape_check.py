@@ -2,14 +2,14 @@
 the precision of floating-point numbers are not compared; unlisted opcodes may have any shape."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.text.infer import Given, Unfit
 from .errors import HloParseError
-from .graph import Instruction, Module
+from .graph import Instruction, InstructionSequence, Module
 from .opcodes import with_operands, with_trait
-from .shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape, compatible, sizes_agree
+from .shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Ints, Shape, compatible, sizes_agree
 from .text.errors import Rejected, locate
 from .text.infer import RULES
 from .text.patterns import PARENTHESES, split_tuple
@@ -78,11 +78,11 @@ def _dimensions_agree(a: Shape, b: Shape) -> bool:
     return compatible(a, b, types=False)
 
 
-def _dimensions(sizes: Sequence[int]) -> str:
+def _dimensions(sizes: Ints) -> str:
     return f"[{','.join(map(str, sizes))}]"
 
 
-def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
+def _check_result(x: Instruction, expected: Ints) -> str | None:
     """The message for a result without the expected dimensions; None where they fit."""
     if sizes_agree(x.sizes, expected):
         return None
@@ -90,7 +90,7 @@ def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
     return f"of {given} has dimensions {_dimensions(expected)}, not {_dimensions(x.sizes)}"
 
 
-def _check_elementwise(x: Instruction, operands: Sequence[Instruction]) -> str | None:
+def _check_elementwise(x: Instruction, operands: InstructionSequence) -> str | None:
     """No implicit broadcast: operands have the dimensions of the result."""
     shape = x.shape
     for o in operands:
@@ -205,8 +205,8 @@ def _tuple(x: Instruction) -> str | None:
 
 def _calling(x: Instruction) -> str | None:
     body = x.to_apply
-    if len(body.parameters) != len(x.operands):
-        return f"has {len(x.operands)} operands, but {body.name} has {len(body.parameters)} parameters"
+    if len(body.parameters) != x.operand_count:
+        return f"has {x.operand_count} operands, but {body.name} has {len(body.parameters)} parameters"
     for o, p in zip(x.operands, body.parameters, strict=True):
         if o.shape is not p.shape and not _dimensions_agree(o.shape, p.shape):
             return f"takes {p.shape}, parameter {p.payload} of {body.name}, but {o.name} is {o.shape}"

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Record, callees, reach
+from hlofuse.ir import Computation, Dims, HlofuseError, Instruction, Module, Record, callees, reach
 from .key import Keys, Strictness, payload
 
 # Two of these with the same operands are still two.
@@ -57,7 +57,7 @@ class Value(Struct, eq=False):
     region: "Region"
     opcode: str
     instruction: Instruction  # The instance that represents all
-    operands: tuple[int, ...]
+    operands: Dims
     exact: int  # Number of all that is written about it, called computations included
     kind: int  # Number of opcode and attributes, annotations left out
     number: int  # Number of the value and all below it: equal numbers are equal subgraphs
@@ -80,7 +80,7 @@ class Region(Struct, eq=False):
 class Group(Struct, eq=False):
     fusion: Instruction
     members: dict[int, list[Instruction]] = {}  # Value to its instances here
-    outputs: tuple[int, ...] = ()
+    outputs: Dims = ()
 
 
 class _Tuple(Struct):
@@ -201,9 +201,7 @@ class Graph:
             result.index = self._value(result.instruction, operands, region, result.fusion)
         return result.index
 
-    def _value(
-        self, i: Instruction, operands: tuple[int, ...], region: Region, fusion: Instruction | None
-    ) -> int:
+    def _value(self, i: Instruction, operands: Dims, region: Region, fusion: Instruction | None) -> int:
         values, keys, assigned = self.values, self.keys, region.assigned
         for _, callee in i.called:
             if callee not in self.regions:  # a fusion too large to be opened

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from msgspec import Struct
 
 from hlofuse.analysis.kernels import computed_in, inside, is_kernel
-from hlofuse.ir import Computation, Instruction, Module, grouped, unmatched, with_trait
+from hlofuse.ir import Computation, Dims, Instruction, Instructions, Module, grouped, unmatched, with_trait
 from .key import Keys, Strictness, payload, result
 
 
@@ -67,7 +67,7 @@ class KernelKeys(Keys):
         control = tuple(sorted(keys.get(p, -1) for p in x.control_predecessors))
         return self.number((x.opcode, x.shape.key, operands, called, payload(x), attributes, control))
 
-    def _fusion(self, fusion: Instruction, operands: tuple[int, ...], module: ModuleKeys) -> int:
+    def _fusion(self, fusion: Instruction, operands: Dims, module: ModuleKeys) -> int:
         """A fusion is the operations inside it, its parameters being what it is called with."""
         body = fusion.fused_computation
         inner = {}
@@ -107,7 +107,7 @@ class KernelKeys(Keys):
                 key = (self._alone_operation(x), tuple([values[o] for o in x.operands]))
             values[x] = self.number(key)
         root = values[fusion.fused_root]
-        return self.number((self._alone_operation(fusion), len(fusion.operands), root))
+        return self.number((self._alone_operation(fusion), fusion.operand_count, root))
 
     def _alone_operation(self, x: Instruction) -> Hashable:
         called = tuple([self.computation(c) for _, c in x.called]) if x.opcode != "fusion" else ()
@@ -119,8 +119,8 @@ class ModuleKeys(Struct, eq=False):
     key: int = -1
     keys: dict[Instruction, int] = {}
     computations: dict[Computation, int] = {}
-    orders: dict[Computation, list[Instruction]] = {}
-    results: dict[Instruction, tuple[int, ...]] = {}  # Keys of the results of multi-output fusions
+    orders: dict[Computation, Instructions] = {}
+    results: dict[Instruction, Dims] = {}  # Keys of the results of multi-output fusions
 
     def names(self) -> dict[int, list[str]]:
         return grouped((key, x.name) for x, key in self.keys.items() if x.opcode == "fusion")

@@ -7,7 +7,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
-from hlofuse.ir import Attributes, Computation, Instruction, Shape
+from hlofuse.ir import Attributes, Computation, Dims, Instruction, Shape
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 
 
@@ -93,7 +93,7 @@ def result(x: Instruction) -> Shape:
     return Shape.tuple_of(shape.tuple_shapes[:-1]) if is_scratch else shape
 
 
-def signature(x: Instruction) -> tuple[str, tuple[tuple[int, ...], ...]]:
+def signature(x: Instruction) -> tuple[str, tuple[Dims, ...]]:
     """Opcode and dimensions of the results: they differ where a name means another operation."""
     return x.opcode, tuple([tuple(leaf.dimensions) for _, leaf in x.shape.leaves()])
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import inside, kernels
-from hlofuse.ir import Computation, Instruction, Instructions, Module, grouped
+from hlofuse.ir import Computation, Instruction, InstructionMap, Instructions, Module, grouped
 from hlofuse.ir.native import no_collection
 from .graph import Graph, Matched, Occurrence, Region
 from .key import Keys, Strictness, payload, result
@@ -223,11 +223,21 @@ class Pairs:
         return {p.instruction: m.before for m in self.matches for p in m.after}
 
     @cached_property
-    def one_to_one(self) -> dict[Instruction, Instruction]:
+    def one_to_one(self) -> InstructionMap:
         """Instructions of AFTER outside fusions with those of BEFORE that compute the same results."""
         pairs = self._by_results()
         self._add_equivalents(pairs)
-        self._add_elements(pairs)
+        elements = dict[tuple[Instruction, int], Instruction]()
+        for old in set(pairs.values()):
+            for user in old.users:
+                if user.opcode == "get-tuple-element":
+                    elements.setdefault((old, user.tuple_index), user)
+        for computation in self.after.computations:
+            for new in computation:
+                if new.opcode == "get-tuple-element" and new not in pairs:
+                    source = pairs.get(new.operand)
+                    if source is not None and (source, new.tuple_index) in elements:
+                        pairs[new] = elements[source, new.tuple_index]
         return pairs
 
     @cached_property
@@ -243,7 +253,7 @@ class Pairs:
                         names.setdefault(x.name, place.instruction.name)
         return names
 
-    def _by_results(self) -> dict[Instruction, Instruction]:
+    def _by_results(self) -> InstructionMap:
         choices = [
             (x, candidates)
             for computation in self.after.computations
@@ -278,7 +288,7 @@ class Pairs:
         wanted = {p.instruction for r in results for p in self.before_of(r)}
         return all(r in wanted for r in _results(old))
 
-    def _add_equivalents(self, pairs: dict[Instruction, Instruction]) -> None:
+    def _add_equivalents(self, pairs: InstructionMap) -> None:
         """Pair kernels in another computation, such as an async one, if as many have their outline."""
         taken = set(pairs.values())
         left = grouped((_outline(old), old) for old in kernels(self.before) if old not in taken)
@@ -289,19 +299,6 @@ class Pairs:
             old_ones = left.get(outline, [])
             if len(old_ones) == len(new_ones):
                 pairs.update(zip(new_ones, old_ones, strict=True))
-
-    def _add_elements(self, pairs: dict[Instruction, Instruction]) -> None:
-        elements = dict[tuple[Instruction, int], Instruction]()
-        for old in set(pairs.values()):
-            for user in old.users:
-                if user.opcode == "get-tuple-element":
-                    elements.setdefault((old, user.tuple_index), user)
-        for computation in self.after.computations:
-            for new in computation:
-                if new.opcode == "get-tuple-element" and new not in pairs:
-                    source = pairs.get(new.operand)
-                    if source is not None and (source, new.tuple_index) in elements:
-                        pairs[new] = elements[source, new.tuple_index]
 
 
 def _results(x: Instruction) -> Instructions:
@@ -323,7 +320,7 @@ def _outline(kernel: Instruction) -> tuple[object, ...]:
     return kernel.shape.key, kernel.op_name, opcodes
 
 
-def counterparts(one: Module, other: Module) -> dict[Instruction, Instruction] | None:
+def counterparts(one: Module, other: Module) -> InstructionMap | None:
     """The instruction of `other` for each of `one`; None as soon as the modules differ. Parameters and roots
     correspond, and so do their operands. Dead instructions are matched by their operands. Unread
     get-tuple-elements have none: XLA's texts omit them."""
@@ -335,12 +332,12 @@ class _Counterparts:
 
     def __init__(self) -> None:
         self._keys = Keys(Strictness.COMPUTED)
-        self._other_of = dict[Instruction, Instruction]()
+        self._other_of = InstructionMap()
         self._taken = set[Instruction]()
         self._computations = dict[Computation, Computation]()
         self._waiting = list[tuple[Computation, Computation]]()
 
-    def find(self, one: Module, other: Module) -> dict[Instruction, Instruction] | None:
+    def find(self, one: Module, other: Module) -> InstructionMap | None:
         """The pairs, or None where the modules differ."""
         self._pair_computations(one.entry, other.entry)
         while self._waiting:
@@ -392,7 +389,7 @@ class _Counterparts:
 
     def _pair(self, one: Instruction, other: Instruction) -> bool:
         """Add the pair; False where they differ, or call computations paired otherwise."""
-        if other in self._taken or len(one.operands) != len(other.operands):
+        if other in self._taken or one.operand_count != other.operand_count:
             return False
         # An array elided in one text equals any.
         hidden = one.opcode == "constant" == other.opcode and (

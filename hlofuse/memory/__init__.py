@@ -15,7 +15,7 @@ from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
 from hlofuse.analysis.memory_scheduler import CostOf, live_ranges, with_least_memory
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
-from hlofuse.ir import Instruction, Module, Record, Shape, callees, reach
+from hlofuse.ir import Instruction, Instructions, Module, Record, Shape, callees, reach
 from hlofuse.ir.shape import HBM, HOST, VMEM
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
@@ -49,7 +49,7 @@ class Assignment:
     blocks: tuple[Block, ...] = field(repr=False)  # The places in the temporary memory
     donated: tuple[tuple[HloValue, int], ...] = field(repr=False)  # Arguments with a result's place; bytes
 
-    def readers(self, value: HloValue) -> list[Instruction]:
+    def readers(self, value: HloValue) -> Instructions:
         """What reads a value, in the order of the schedule; tuples are no readers."""
         found = (u.instruction for u in value.uses if u.instruction.opcode != "tuple")
         moment = self.live.moment

@@ -77,7 +77,7 @@ class CollectiveCombiner(Pass):
             if not chosen:
                 group = keys[x]
             size = x.byte_size if x.is_array else 0
-            if len(x.operands) != 1 or (self.max_bytes is not None and size > self.max_bytes):
+            if x.operand_count != 1 or (self.max_bytes is not None and size > self.max_bytes):
                 del keys[x]
                 continue
             if x in reached or (self.max_bytes is not None and total + size > self.max_bytes):
@@ -236,7 +236,7 @@ class AllReduceReassociate(Pass):
         chains = [_chain(o) for o in x.operands]
         sums = [chain[-1] for chain in chains]
         keys = {_key(s) if s.opcode == "all-reduce" else None for s in sums}
-        if None in keys or len(keys) > 1 or any(len(s.users) > 1 for s in sums):
+        if None in keys or len(keys) > 1 or any(s.user_count > 1 for s in sums):
             return False
         if sums[0].to_apply.root.opcode != x.opcode:
             return False
@@ -311,7 +311,7 @@ class AllReduceContiguous(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if _is_constrained(module, "all-reduce"):
             return False
-        found = find_each(module, lambda x: x.opcode == "all-reduce" and len(x.operands) > 1)
+        found = find_each(module, lambda x: x.opcode == "all-reduce" and x.operand_count > 1)
         for x in found:
             computation, whole = computation_of(x), _make_contiguous(x)
             recorder.rewrite(computation.name, [x.name], [whole], _CONTIGUOUS)
@@ -408,7 +408,7 @@ class ConvertAsyncCollectivesToSync(Pass):
 
 
 def _is_collective_start(x: Instruction) -> bool:
-    if not x.opcode.endswith("-start") or len(x.users) != 1 or not x.users[0].opcode.endswith("-done"):
+    if not x.opcode.endswith("-start") or x.user_count != 1 or not x.users[0].opcode.endswith("-done"):
         return False
     opcode = x.to_apply.root.opcode if x.opcode == "async-start" else x.opcode.removesuffix("-start")
     return opcode in _ASYNCHRONOUS

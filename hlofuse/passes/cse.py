@@ -56,7 +56,13 @@ class _OneComputation(Struct):
         for instruction in self._computation.post_order():
             if instruction.computation is None or not _may_be_considered(instruction):
                 continue
-            look = _look(instruction)
+            # Equal for any two that are the same, and cheap to compute.
+            operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
+            # Large bodies with the same inputs differ near their results, where it costs nothing to look.
+            inside = (
+                [o.opcode for o in instruction.fused_root.operands] if instruction.opcode == "fusion" else ()
+            )
+            look = (instruction.opcode, instruction.sizes, operands, tuple(inside))
             first = firsts.setdefault(look, instruction)
             if first is not instruction:
                 equals.setdefault((look, self._key(first)), [first])
@@ -70,7 +76,7 @@ class _OneComputation(Struct):
                     changed = True
                     continue
                 candidates.append(instruction)
-            if len(instruction.operands) > 1:
+            if instruction.operand_count > 1:
                 changed |= self._combine_iotas(instruction)
         return changed
 
@@ -115,7 +121,7 @@ class _OneComputation(Struct):
         first: dict[Instruction, int] = {}
         for index, output in enumerate(root.operands):
             first.setdefault(output, index)
-        if len(first) == len(root.operands):
+        if len(first) == root.operand_count:
             return
         for user in fusion.users:
             if user.opcode == "get-tuple-element":
@@ -159,14 +165,6 @@ def _duplicate_of(instruction: Instruction, candidates: Instructions) -> Instruc
     if not _is_considered(instruction):
         return None
     return next((o for o in candidates if _shardings_agree(o, instruction) and _is_considered(o)), None)
-
-
-def _look(instruction: Instruction) -> Hashable:
-    """Equal for any two that are the same, and cheap to compute."""
-    operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
-    # Large bodies with the same inputs differ near their results, where it costs nothing to look.
-    inside = [o.opcode for o in instruction.fused_root.operands] if instruction.opcode == "fusion" else ()
-    return (instruction.opcode, instruction.sizes, operands, tuple(inside))
 
 
 def _may_be_considered(instruction: Instruction) -> bool:

@@ -54,7 +54,7 @@ def _can_remove(instruction: Instruction) -> bool:
         return False
     if custom_call_target(instruction) == "Sharding":
         operand = instruction.operand
-        if operand.is_root or operand.opcode == "parameter" or len(operand.users) != 1:
+        if operand.is_root or operand.opcode == "parameter" or operand.user_count != 1:
             return False
     return not has_side_effect(instruction) and not retains_elements(instruction)
 
@@ -73,7 +73,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
     used = {u.tuple_index for u in fusion.users}
     used |= {k for k, o in enumerate(root.operands) if has_side_effect(o)}
     used_indices = sorted(used)
-    if len(used_indices) == len(root.operands):
+    if len(used_indices) == root.operand_count:
         return False
     removed = [o.name for k, o in enumerate(root.operands) if k not in used]
     shapes = [fusion.shape.tuple_shapes[k] for k in used_indices]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from hlofuse.ir import Computation, Dims, Instruction, Module, Record, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Dims, Instruction, Ints, Module, Record, Shape, computation_of, module_of
 from hlofuse.rules.rewrites import RANDOM_BITS
 from hlofuse.trace import Recorder
 from .base import Explained, NotRepresentable, Pass, expand_each, find_each, substituted
@@ -37,7 +37,7 @@ class _Builder:
     def constant(self, element_type: str, value: int) -> _Op:
         return _Op(self, make.scalar(self._parameter, element_type, value))
 
-    def iota(self, sizes: Sequence[int], dimension: int = 0) -> _Op:
+    def iota(self, sizes: Ints, dimension: int = 0) -> _Op:
         return self.op("iota", array("u64", sizes), iota_dimension=dimension)
 
     def build(self, parts: Parts) -> Computation:
@@ -78,14 +78,14 @@ class _Op:
     def select(self, yes: _Op, no: _Op) -> _Op:
         return self.b.op("select", yes.x.shape, [self, yes, no])
 
-    def broadcast(self, sizes: Sequence[int]) -> _Op:
+    def broadcast(self, sizes: Ints) -> _Op:
         """The scalar for each element."""
         return self.b.op("broadcast", array(self.type, sizes), [self], dimensions=())
 
-    def reshape(self, sizes: Sequence[int]) -> _Op:
+    def reshape(self, sizes: Ints) -> _Op:
         return self.b.op("reshape", array(self.type, sizes), [self])
 
-    def slice(self, starts: Sequence[int], limits: Sequence[int]) -> _Op:
+    def slice(self, starts: Ints, limits: Ints) -> _Op:
         return _Op(self.b, make.slice_of(self.x, self.x, starts, limits))
 
     def concatenated(self, others: Parts, dimension: int) -> _Op:
@@ -109,7 +109,7 @@ def _join(low: _Op, high: _Op) -> _Op:
     return low | (high << 32)
 
 
-def _increase(number: Parts, by: _Op, sizes: Sequence[int] = ()) -> Parts:
+def _increase(number: Parts, by: _Op, sizes: Ints = ()) -> Parts:
     """128 bits in two parts (`Uint128AddUint64`)."""
     low = number[0] + by
     one = by.b.constant("u64", 1)
@@ -165,7 +165,7 @@ def three_fry(key: _Op, state: _Op, shape: Shape) -> tuple[_Op, _Op]:
     return _of(halves.combined(_three_fry_rounds(inputs, _split(key))), f"u{shape.bit_width}"), state
 
 
-def _three_fry_inputs(state: _Op, sizes: Sequence[int]) -> tuple[Parts, _Op]:
+def _three_fry_inputs(state: _Op, sizes: Ints) -> tuple[Parts, _Op]:
     number = state.reshape(()).broadcast(sizes)
     stride = 1
     for d in reversed(range(len(sizes))):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Instruction, Module, Shape, computation_of, values
+from hlofuse.ir import Instruction, Instructions, Module, Shape, computation_of, values
 from hlofuse.ir.removing import has_side_effect, is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
@@ -16,8 +16,6 @@ _GLOBAL_SHAPE = "xla.sdy.LocalToGlobalShape"
 
 
 # Arrays without elements are constants (`xla/hlo/transforms/simplifiers/zero_sized_hlo_elimination.cc`).
-
-
 class ZeroSizedHloElimination(Pass):
     name = "zero_sized_hlo_elimination"
 
@@ -51,8 +49,6 @@ def _eliminate(x: Instruction) -> bool:
 
 
 # Sizes of static dimensions are numbers (`xla/service/dynamic_padder.cc`); dynamic shapes are left alone.
-
-
 class DynamicPadder(Pass):
     name = "dynamic_padder"
 
@@ -80,8 +76,6 @@ def _is_dynamic(shape: Shape) -> bool:
 
 
 # Slices start at scalars (`xla/hlo/transforms/expanders/dynamic_index_splitter.cc`).
-
-
 class DynamicIndexSplitter(RewritePass):
     name = "dynamic-index-splitter"
     opcodes = ("dynamic-slice", "dynamic-update-slice")
@@ -106,8 +100,6 @@ class DynamicIndexSplitter(RewritePass):
 
 
 # Maps of a single operation are that operation (`xla/service/map_inliner.cc`).
-
-
 class MapInliner(Pass):
     name = "map-inline"
 
@@ -132,8 +124,6 @@ def _inline(x: Instruction) -> bool:
 
 
 # Batch normalization in plain operations (`xla/service/batchnorm_expander.cc`).
-
-
 class _Norm:
     """Writes the operations of a batch normalization in front of it."""
 
@@ -175,7 +165,7 @@ class _Norm:
             count = self.product(size, count)
         return make.convert(self.x, count, self.shape.element_type)
 
-    def sums(self, zero: Instruction, *values: Instruction) -> list[Instruction]:
+    def sums(self, zero: Instruction, *values: Instruction) -> Instructions:
         add = make.reducer(self.x, "scalar_add_computation", "add", self.shape.element_type, _SIDES)
         return [make.reduce(self.x, v, zero, self.others, add) for v in values]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Layout, Module, Predicate, Record, Shape, module_of
+from hlofuse.ir import Computation, Instruction, Ints, Layout, Module, Predicate, Record, Shape, module_of
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
@@ -114,7 +114,7 @@ class AssociativeScanRewriter(VisitPass):
     def handle(self, scan: Instruction) -> bool:
         """`TryOptimizeAssociativeScan`: forward, of one value, from a scalar, and nothing reads the carry."""
         raw = scan.attributes.raw
-        of_one = raw("num_carries") == "1" and len(scan.operands) == 2
+        of_one = raw("num_carries") == "1" and scan.operand_count == 2
         if raw("is_associative") != "true" or raw("is_reverse") == "true" or not of_one or scan.is_root:
             return False
         if any(u.opcode != "get-tuple-element" or u.tuple_index for u in scan.users if u.users or u.is_root):
@@ -147,7 +147,7 @@ class ScanExpander(VisitPass):
 
     def handle(self, scan: Instruction) -> bool:
         dimension, carried = scan.dimensions[0], int(scan.attributes["num_carries"])
-        inputs, inits = scan.operands[: -carried or None], scan.operands[len(scan.operands) - carried :]
+        inputs, inits = scan.operands[: -carried or None], scan.operands[scan.operand_count - carried :]
         length = inputs[0].sizes[dimension]
         shapes = scan.shape.results
         outputs = shapes[: len(shapes) - carried]
@@ -248,7 +248,7 @@ class _Scan(Record):
             scan = make.padded(x, scan, low, high, self.dimension, value=init)
         return scan
 
-    def _transpose(self) -> tuple[Instruction, Sequence[int]]:
+    def _transpose(self) -> tuple[Instruction, Ints]:
         source = self.x.operand
         last = source.rank - 1
         order = list(range(last + 1))

@@ -5,7 +5,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
-from hlofuse.ir import Json, Record, Strings, grouped, replace
+from hlofuse.ir import Record, Strings, grouped, replace
 from hlofuse.releases import Release, Span, behaviours, release_of
 from hlofuse.rules.catalogue import Knob, catalogue
 from .targets import TARGETS
@@ -25,7 +25,7 @@ class ReleaseDifference(Record):
     def flipped_in(self, release: Release, other: Release) -> Release:
         """`release` with this as in `other`."""
         if self.kind == "behaviour":
-            changes: Json = {self.name: getattr(other, self.name)}
+            changes = {self.name: getattr(other, self.name)}
             return replace(release, **changes)
         return replace(release, flipped=release.flipped ^ {self.name})
 

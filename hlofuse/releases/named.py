@@ -245,7 +245,7 @@ def behaviours(*, around: bool = False) -> dict[str, Behaviour]:
 @lru_cache(maxsize=len(NAMES))
 def release_of(name: str) -> Release:
     """The release of that name (`NAMES`)."""
-    values: Any = {f.name: f.metadata["span"].includes(name) for f in fields(Release) if f.metadata}
+    values = {f.name: f.metadata["span"].includes(name) for f in fields(Release) if f.metadata}
     return Release(name, frozenset(), **values)
 
 

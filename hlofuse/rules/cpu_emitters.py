@@ -1,8 +1,6 @@
 """Rules about who runs a kernel on CPU, asked in XLA's order. Codes EC0…. XLA decides this in
 `ThunkEmitter::EmitHloInstruction` (`thunk_emitter.cc`) and `EmitFusionKernel` (`fusion_emitter.cc`)."""
 
-from collections.abc import Sequence
-
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import (
     EIGEN,
@@ -18,14 +16,13 @@ from hlofuse.analysis.launches import COLLECTIVES_OF_CPU
 from hlofuse.analysis.slice_copies import has_byte_strides
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, InstructionSequence
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values
 from .verdict import Answer, runner
 
+
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
-
-
 @runner("EC001", "A library fusion for YNNPACK", runs="YNNPACK")
 def ynn(kernel: Instruction) -> Answer:
     return _library_fusion(kernel, "__ynn_fusion")
@@ -89,8 +86,6 @@ def _dot(kernel: Instruction, wanted: str) -> Answer:
 
 
 # Fusions for which XLA:CPU writes the code.
-
-
 @runner("EC020", "A matrix-vector product with an addition", runs="matrix-vector loop")
 def output_fusion(kernel: Instruction) -> Answer:
     if kernel.fusion_kind != "kOutput":
@@ -117,7 +112,7 @@ def concatenate(kernel: Instruction) -> Answer:
     hero = _concatenate_hero(kernel) if kernel.fusion_kind == "kLoop" else None
     if hero is None:
         return None
-    return {"hero": hero.name, "joins": f"{len(hero.operands)} along dimension {hero.dimensions[0]}"}
+    return {"hero": hero.name, "joins": f"{hero.operand_count} along dimension {hero.dimensions[0]}"}
 
 
 @runner("EC024", "In-place update", runs="in-place update")
@@ -149,7 +144,7 @@ def strength_reduced(kernel: Instruction) -> Answer:
 
 def _result(kernel: Instruction) -> str:
     root = kernel.fused_root
-    more = f" and {len(root.operands) - 1} more" if root.opcode == "tuple" else ""
+    more = f" and {root.operand_count - 1} more" if root.opcode == "tuple" else ""
     first = root.outputs[0]
     return f"{first.name} {first.shape.text_without_layout}{more}"
 
@@ -162,7 +157,7 @@ def _concatenate_hero(kernel: Instruction) -> Instruction | None:
     while _is_intermediate(start, 1) and start.operand.opcode != "parameter":
         start = start.operand
 
-    def above(x: Instruction) -> Sequence[Instruction]:
+    def above(x: Instruction) -> InstructionSequence:
         return x.operands if x.opcode != "concatenate" and _is_intermediate(x, 3) else ()
 
     found = [x for x in reach([start], above) if x.opcode == "concatenate"]
@@ -173,7 +168,7 @@ def _concatenate_hero(kernel: Instruction) -> Instruction | None:
 
 
 def _is_intermediate(instruction: Instruction, most_operands: int) -> bool:
-    count = len(instruction.operands)
+    count = instruction.operand_count
     return 0 < count <= most_operands and is_intermediate(instruction, is_elementwise(instruction))
 
 
@@ -184,7 +179,7 @@ _RANDOM = values("rng rng-bit-generator rng-get-and-update-state")
 
 @runner("EC030", "A sort in the C++ standard library", runs="sort")
 def sort(kernel: Instruction) -> Answer:
-    return {"operands": len(kernel.operands)} if kernel.opcode == "sort" else None
+    return {"operands": kernel.operand_count} if kernel.opcode == "sort" else None
 
 
 @runner("EC031", "A copy is a memcpy", runs="memcpy")
@@ -197,7 +192,7 @@ def copy(kernel: Instruction) -> Answer:
 def concatenate_alone(kernel: Instruction) -> Answer:
     if kernel.opcode != "concatenate":
         return None
-    return {"joins": f"{len(kernel.operands)} along dimension {kernel.dimensions[0]}"}
+    return {"joins": f"{kernel.operand_count} along dimension {kernel.dimensions[0]}"}
 
 
 @runner("EC033", "Processes talk to each other", runs="collective")

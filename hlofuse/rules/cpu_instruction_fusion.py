@@ -54,8 +54,6 @@ def not_found_a_fusible_case(pair: CandidatePair) -> Answer:
 
 
 # Rules about what the producer is, and about consumers that are left alone.
-
-
 @requirement(
     "CPU001",
     "The consumer is a library fusion or belongs to a computation that is emitted as a whole",
@@ -129,8 +127,6 @@ def producer_is_a_fusion(pair: CandidatePair) -> bool:
 
 
 # Rules that let an add be done while a matrix-vector product writes its results.
-
-
 @condition("CPU003", "The add is fused into its matrix-vector product", allows=True)
 def output_fusion(pair: CandidatePair) -> bool:
     return is_output_fusible(pair.producer, pair.consumer)
@@ -195,8 +191,8 @@ def inefficient_concatenate(pair: CandidatePair) -> Answer:
             and size * ((x.shape.bit_width + 7) // 8) >= settings.value(MIN_MINOR_CONCATENATE_BYTES)
             and x.byte_size >= settings.value(MIN_CONCATENATE_BYTES)
         )
-        if is_long or len(x.operands) > settings.value(MAX_CONCATENATE_OPERANDS):
-            return {"concatenate": x.name, "operands": len(x.operands), "minor_most": minor, "size": size}
+        if is_long or x.operand_count > settings.value(MAX_CONCATENATE_OPERANDS):
+            return {"concatenate": x.name, "operands": x.operand_count, "minor_most": minor, "size": size}
     return None
 
 

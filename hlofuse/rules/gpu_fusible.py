@@ -10,7 +10,7 @@ from hlofuse.analysis.elementwise import (
 )
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.opcodes import values, with_trait
 from hlofuse.releases import Release
 
@@ -150,12 +150,12 @@ def is_physically_transposing(instruction: Instruction) -> bool:
     return instruction.opcode == "copy"
 
 
-def outputs_of(instruction: Instruction) -> list[Instruction]:
+def outputs_of(instruction: Instruction) -> Instructions:
     """The results of a kernel, those inside a fusion (`GetOutputsOfFusible`)."""
     return instruction.fused_root.outputs if instruction.opcode == "fusion" else [instruction]
 
 
-def fusible_computations(module: Module, release: Release) -> list[Computation]:
+def fusible_computations(module: Module, release: Release) -> Computations:
     """The computations whose instructions become kernels, in text order (`GetFusibleComputations`)."""
     applied = set[Computation]()
     order = module.computations if module.computation_order is None else module.computation_post_order()
@@ -174,7 +174,7 @@ def fusible_computations(module: Module, release: Release) -> list[Computation]:
     return found
 
 
-def product_computations(module: Module, release: Release) -> list[Computation]:
+def product_computations(module: Module, release: Release) -> Computations:
     if release.leaves_products_of_calls:
         return fusible_computations(module, release)
     return module.non_fusion_computations()

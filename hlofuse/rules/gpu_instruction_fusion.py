@@ -47,8 +47,6 @@ class GpuPair(CandidatePair):
 
 
 # Pairs that can be one kernel at all (`IsProducerConsumerFusible`).
-
-
 @requirement(
     "GI010", "The producer cannot be emitted per element", message="the producer is not loop-fusible"
 )
@@ -91,9 +89,9 @@ def epilogue_not_a_chain(pair: GpuPair) -> Answer:
     "GI013", "The reduction has several users", message="reduction output fusion only works for single user"
 )
 def reduction_has_users(pair: GpuPair) -> Answer:
-    if _reduction_hero(pair) is None or len(pair.producer.users) <= 1:
+    if _reduction_hero(pair) is None or pair.producer.user_count <= 1:
         return None
-    return {"users": len(pair.producer.users)}
+    return {"users": pair.producer.user_count}
 
 
 @requirement(

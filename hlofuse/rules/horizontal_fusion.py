@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Instructions
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import INTEGER_TYPES
 from .catalogue import Knob, essential, outcome, register
@@ -115,5 +115,5 @@ def unroll_cost(instruction: Instruction) -> int:
     return 20 if instruction.opcode in _EXPENSIVE and not is_integer else 1
 
 
-def figures_of(kernels: list[Instruction]) -> Figures:
+def figures_of(kernels: Instructions) -> Figures:
     return {"kernels": len(kernels), "outputs": sum(len(outputs_of(k)) for k in kernels)}

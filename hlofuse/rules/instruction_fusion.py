@@ -6,7 +6,7 @@ from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, ReusedOperands, follow_tuples, in_place_pairs
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
-from hlofuse.ir import Instruction, Predicate, reach
+from hlofuse.ir import Instruction, Instructions, Predicate, reach
 from hlofuse.releases import Release
 from .catalogue import essential, outcome, register
 from .settings import Settings
@@ -63,8 +63,6 @@ NOTHING_AGAINST = outcome("IF030", "No rule forbids it", allows=True)
 
 
 # Rules about fusing across the output and about computing a producer more than once.
-
-
 def is_always_duplicable(instruction: Instruction) -> bool:
     """Broadcasts and widening converts: a copy reads less than the result (`IsAlwaysDuplicable`)."""
     if instruction.opcode == "broadcast":
@@ -113,14 +111,14 @@ def expensive_would_be_duplicated(pair: CandidatePair) -> Answer:
         return None
     if is_always_duplicable(pair.producer):
         return None
-    return {"producer_users": len(pair.producer.users)}
+    return {"producer_users": pair.producer.user_count}
 
 
 @condition("IF005", "This run of the pass must not duplicate work", message="fusion pass cannot duplicate")
 def pass_cannot_duplicate(pair: CandidatePair) -> Answer:
     if pair.state.may_duplicate or not _would_duplicate(pair) or is_always_duplicable(pair.producer):
         return None
-    return {"producer_users": len(pair.producer.users)}
+    return {"producer_users": pair.producer.user_count}
 
 
 # The in-place rule: a consumer that overwrites an operand must not be given a stale or clobbered value. Where
@@ -236,7 +234,7 @@ def is_non_elementwise(instruction: Instruction) -> bool:
     return instruction.opcode not in ("fusion", "bitcast", "parameter") and not is_elementwise(instruction)
 
 
-def extract(instruction: Instruction, wanted: Predicate) -> list[Instruction]:
+def extract(instruction: Instruction, wanted: Predicate) -> Instructions:
     """The instruction itself if wanted, else those wanted inside it (`ExtractInstructions`)."""
     if wanted(instruction):
         return [instruction]

@@ -28,7 +28,7 @@ class Siblings(Record):
 
 def is_profitable_operand(instruction: Instruction) -> bool:
     """Reading it once instead of twice saves something (`IsProfitableOperand`)."""
-    return len(instruction.users) >= 2 and not is_constant_effective_scalar(instruction)
+    return instruction.user_count >= 2 and not is_constant_effective_scalar(instruction)
 
 
 def element_shape(instruction: Instruction) -> Shape:
@@ -113,7 +113,7 @@ MAX_OPERANDS = Knob("cpu-multi-output-operands", 20)
     knobs=(MAX_OPERANDS,),
 )
 def many_operands(pair: Siblings) -> Answer:
-    counts = [len(pair.fusion.operands), len(pair.other.operands)]
+    counts = [pair.fusion.operand_count, pair.other.operand_count]
     return {"operands": counts} if max(counts) >= pair.settings.value(MAX_OPERANDS) else None
 
 

@@ -56,7 +56,7 @@ def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
     if opcode == "slice":
         return value.opcode == "pad"
     if opcode == "dynamic-update-slice":
-        return number <= 1 and (inside or len(reader.operand.users) == 1)
+        return number <= 1 and (inside or reader.operand.user_count == 1)
     if opcode == "convolution":
         is_narrow = value.opcode == "convert" and value.byte_size == value.element_count
         return not (is_narrow and is_loop(value.operand))
@@ -127,14 +127,14 @@ def end_of_product(pair: CandidatePair) -> bool:
     reading = [r for r, _ in readers(producer, pair.consumer)]
     reader = next(filter(_is_product, reading), reading[0])
     if _writes(reader):
-        return len(producer.users) > 1
+        return producer.user_count > 1
     # XLA:TPU chains two products of matrices if they are small enough, and no reshape lies between.
     size = sum(o.byte_size for o in reader.operands)
     is_view = producer.opcode == "bitcast" and without_bitcasts(producer).opcode == "convolution"
     inside = pair.consumer.fused_computation if is_created(pair.consumer) else [pair.consumer]
     is_second = [i.opcode for i in inside].count("convolution") == 1
     chained = _is_product(reader) and is_second and not is_view
-    return not (chained and len(producer.users) == 1 and size <= _MOST_CHAINED_BYTES)
+    return not (chained and producer.user_count == 1 and size <= _MOST_CHAINED_BYTES)
 
 
 def _writes(x: Instruction) -> bool:
@@ -181,7 +181,7 @@ def _arrays_read(x: Instruction, ends: set[Instruction], depth: int) -> set[Inst
     def is_read(o: Instruction) -> bool:
         if not is_loop(o) or o.opcode == "fusion" or o in ends:
             return o is not x and o.opcode not in ("broadcast", "iota", "constant")
-        return o is not x and len(o.users) > 1 and (not depth or _stays(o, ends, depth - 1))
+        return o is not x and o.user_count > 1 and (not depth or _stays(o, ends, depth - 1))
 
     found = reach([x], lambda o: () if is_read(o) else map(without_bitcasts, o.operands))
     return {*filter(is_read, found)}

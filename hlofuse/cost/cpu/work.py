@@ -7,7 +7,7 @@ iterations of this loop read."""
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions, window_size
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -15,7 +15,7 @@ from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops, first_leaf
 from hlofuse.analysis.kernels import computed_in, end_of, inside
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Instruction, Record, Shape, values, with_trait
+from hlofuse.ir import Instruction, Ints, Record, Shape, values, with_trait
 
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
@@ -150,7 +150,7 @@ _MOVED = ("bytes", "copy")
 
 def at_levels(work: Work, shares: Mapping[str, float]) -> Work:
     """The work with its bytes by the cache that holds them; `shares` are parts of them by level."""
-    found: Work = {}
+    found = {}
     for name, amount in work.items():
         if name.endswith(_MOVED):
             for level, share in shares.items():
@@ -417,7 +417,7 @@ class _Loops:
         own: object,
         count: float,
     ) -> list[tuple[Instruction, object, int | None, float]]:
-        arrays = x.operands[: len(x.operands) // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
+        arrays = x.operands[: x.operand_count // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
         shape = arrays[0].shape
         result = first_leaf(x.shape)
         steps = 1
@@ -614,8 +614,6 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 
 
 # Libraries.
-
-
 def _steps(length: int) -> float:
     """Steps of a transform by the prime factors of its length: one for a factor of two."""
     factor = next((k for k in range(2, math.isqrt(length) + 1) if length % k == 0), length)
@@ -707,7 +705,7 @@ def _longer(dot: Instruction, threads: float) -> float:
     return max(1.0, threads * min(rows / m, 1) * min(columns / n, 1) / math.prod(batch))
 
 
-def _run(shape: Shape, dimensions: Sequence[int]) -> int:
+def _run(shape: Shape, dimensions: Ints) -> int:
     """Elements in memory until a dimension follows that is among these where the others are not."""
     run = 1
     for d in shape.minor_to_major:
@@ -833,7 +831,7 @@ def _convolution(x: Instruction, name: str) -> Work:
     filters = max(x.sizes[numbers.output.index("f")] // groups, 1)
     windows = x.element_count / filters
     is_ynn = name.startswith("ynn")
-    found: Work = {}
+    found = {}
     if any(d.base_dilation > 1 for d in window_dimensions(x)):
         name += " between zeros"
     elif groups > 1 and (filters < _FEWEST_FILTERS or (is_ynn and flops < _FEWEST_FLOPS * windows)):
@@ -886,11 +884,11 @@ def _sort(kernel: Instruction) -> Work:
     """Comparisons of all rows, and the bytes that each moves."""
     shape, length = kernel.operand.shape, _sorted_length(kernel)
     compared = shape.element_count * math.log2(max(length, 2))
-    several = "one" if len(kernel.operands) == 1 else "more"
+    several = "one" if kernel.operand_count == 1 else "more"
     # XLA compares by code of its own for one comparison, else by a function for each pair.
     own = len([i for i in kernel.to_apply if i.opcode != "parameter"]) == 1
     order = "" if own else " by a function"
     found = {f"sort {several} {_kind(shape)}{order}": compared}
     found["sorted row"] = shape.element_count / length
-    found["sorted operand"] = compared * (len(kernel.operands) - 1)
+    found["sorted operand"] = compared * (kernel.operand_count - 1)
     return found

@@ -230,7 +230,7 @@ def _features(instruction: Instruction, release: Release) -> int:
     if opcode in ("sort", "dot"):
         return KEEPS_ROLLED
     if opcode == "concatenate":
-        return KEEPS_ROLLED if len(instruction.operands) > 10 else 0
+        return KEEPS_ROLLED if instruction.operand_count > 10 else 0
     if opcode == "reduce":
         return HAS_REDUCE | (KEEPS_ROLLED if shape.is_tuple and len(shape.tuple_shapes) > 1 else 0)
     if opcode == "pad":

@@ -70,7 +70,7 @@ def gpu_config(call: Instruction, field: str) -> Json:
 
 def gpu_config_text(field: str, value: object, release: Release = AROUND_FUSION) -> str:
     """A `GpuBackendConfig` with one field set, as XLA of that release prints it."""
-    config: dict[str, object] = {
+    config = {
         name or field: given if name else value
         for name, given, span in _AROUND
         if span.includes(release.name)

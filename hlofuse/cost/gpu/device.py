@@ -331,22 +331,18 @@ def _convert(key: str, value: Any) -> Any:
                 (name, fp32(float(clock)), int(units), int(operations))
                 for name, (clock, units, operations) in value.items()
             )
-        return _possible(key, value)
+        number = float(value)
+        if number == -1 and key in _MAY_BE_UNKNOWN:
+            return -1
+        if not math.isfinite(number) or number < 0 or (number == 0 and key in _DIVISORS):
+            least = "more than 0" if key in _DIVISORS else "0 or more"
+            raise HlofuseError(f"{key}: expected a number of {least}, found {value}")
+        if key == "memory_compute_parallelism" and number > 1:
+            raise HlofuseError(f"{key}: expected a fraction from 0 to 1, found {value}")
+        if key in _FRACTIONS:
+            return fp32(number) if key == "clock_rate_ghz" else number
+        if not number.is_integer():
+            raise HlofuseError(f"{key}: expected an integer, found {value}")
+        return int(value) if isinstance(value, int) or value.isdigit() else int(number)
     except (ValueError, AttributeError, TypeError):
         raise HlofuseError(f"{key}: {value!r} is not a number") from None
-
-
-def _possible(key: str, value: Any) -> int | float:
-    number = float(value)
-    if number == -1 and key in _MAY_BE_UNKNOWN:
-        return -1
-    if not math.isfinite(number) or number < 0 or (number == 0 and key in _DIVISORS):
-        least = "more than 0" if key in _DIVISORS else "0 or more"
-        raise HlofuseError(f"{key}: expected a number of {least}, found {value}")
-    if key == "memory_compute_parallelism" and number > 1:
-        raise HlofuseError(f"{key}: expected a fraction from 0 to 1, found {value}")
-    if key in _FRACTIONS:
-        return fp32(number) if key == "clock_rate_ghz" else number
-    if not number.is_integer():
-        raise HlofuseError(f"{key}: expected an integer, found {value}")
-    return int(value) if isinstance(value, int) or value.isdigit() else int(number)

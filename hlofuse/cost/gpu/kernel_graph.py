@@ -7,7 +7,7 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import end_of
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Instructions, InstructionSequence
 from hlofuse.ir.grouping import grouped, reach
 from .heroes import Root
 
@@ -15,7 +15,7 @@ from .heroes import Root
 class KernelGraph:
     """The instructions of one kernel seen as one graph (`HloFusionAdaptor`)."""
 
-    def __init__(self, parts: Sequence[Instruction]) -> None:
+    def __init__(self, parts: InstructionSequence) -> None:
         """`parts`: an instruction, or a producer and its consumer; fusions stand for their bodies."""
         self.parts = parts
         self.bodies = {p.fused_computation: p for p in parts if p.opcode == "fusion"}
@@ -39,9 +39,9 @@ class KernelGraph:
     def operand(self, instruction: Instruction, number: int) -> Instruction:
         return self.resolve(instruction.operands[number])
 
-    def users(self, instruction: Instruction) -> list[Instruction]:
+    def users(self, instruction: Instruction) -> Instructions:
         """Users inside the kernel, without a root tuple."""
-        users = list[Instruction]()
+        users = Instructions()
         pending = [(instruction, u) for u in instruction.users]
         fusion = self.bodies.get(instruction.computation) if instruction.computation is not None else None
         if fusion is not None and instruction.is_root:
@@ -53,17 +53,17 @@ class KernelGraph:
                 users.append(user)
         return [u for u in users if not (u.opcode == "tuple" and u.is_root)]
 
-    def roots(self) -> list[Instruction]:
+    def roots(self) -> Instructions:
         outputs = end_of(self.parts[-1]).outputs
         return [self.resolve(o) if o.opcode == "parameter" else o for o in outputs]
 
 
-def leaves(root: Instruction) -> list[Instruction]:
+def leaves(root: Instruction) -> Instructions:
     """The elements of a tuple, and of tuples in it; of another root itself."""
     return [x for o in root.operands for x in leaves(o)] if root.opcode == "tuple" else [root]
 
 
-def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:
+def can_update_in_place(parts: InstructionSequence, bitcasts: int = 1 << 30) -> bool:
     """True if every output updates, below at most `bitcasts` bitcasts, a buffer read nowhere else."""
     kernel = KernelGraph(parts)
     updates = []
@@ -117,7 +117,7 @@ def _one_in_place(
 
 
 def reduction_groups(
-    parts: Sequence[Instruction],
+    parts: InstructionSequence,
     roots: Sequence[Root],
     *,
     in_one_traversal: bool,
@@ -150,14 +150,14 @@ def reduction_groups(
     return len({find(k) for k in range(len(outputs))})
 
 
-def _outputs_reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+def _outputs_reached(graph: KernelGraph, outputs: InstructionSequence) -> dict[Instruction, list[int]]:
     """For the instructions that outputs depend on, the numbers of these outputs."""
     onwards = partial(_operands, graph)
     return grouped((node, k) for k, output in enumerate(outputs) for node in reach([output], onwards))
 
 
 def _reached_in_one_traversal(
-    graph: KernelGraph, outputs: Sequence[Instruction]
+    graph: KernelGraph, outputs: InstructionSequence
 ) -> dict[Instruction, list[int]]:
     reaches = dict[Instruction, set[int]]()
     for k, output in enumerate(outputs):
@@ -171,8 +171,8 @@ def _reached_in_one_traversal(
     return {node: sorted(reached) for node, reached in reaches.items()}
 
 
-def _operands(graph: KernelGraph, node: Instruction) -> list[Instruction]:
-    return [graph.operand(node, k) for k in range(len(node.operands))] if graph.holds(node) else []
+def _operands(graph: KernelGraph, node: Instruction) -> Instructions:
+    return [graph.operand(node, k) for k in range(node.operand_count)] if graph.holds(node) else []
 
 
 def _is_constant_or_scalar(instruction: Instruction) -> bool:

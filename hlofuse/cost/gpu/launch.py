@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hlofuse.analysis.flops import first_leaf
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import InstructionSequence
 from hlofuse.ir.shape import BIT_WIDTH
 from hlofuse.releases import Release
 from .atoms import HAS_PAD, HAS_REDUCE, IS_STRIDED, KEEPS_ROLLED, Atom
@@ -35,7 +35,7 @@ class FusionAnalysis:
         self,
         device: DeviceDescription,
         release: Release,
-        parts: Sequence[Instruction],
+        parts: InstructionSequence,
         facts: Summary | SummaryPair,
     ) -> None:
         """`parts` is an instruction, or a producer and its consumer, and `facts` their structure."""

@@ -2,10 +2,9 @@
 `GpuPerformanceModel::EstimateRunTimes` (`xla/service/gpu/model/gpu_performance_model.cc` of that release),
 with `EstimateUnfusedExecTime` and `EstimateFusedExecTime`. Later releases estimate pairs (`model`)."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, InstructionSequence
 from hlofuse.releases import Release
 from .device import DeviceDescription
 from .model import KernelModel
@@ -50,7 +49,7 @@ class MergingModel(KernelModel):
         self.timing = self._clock = _Timing(device, release)
 
     def merge_times(
-        self, producer: Instruction, consumers: Sequence[Instruction], *, multi_output: bool = False
+        self, producer: Instruction, consumers: InstructionSequence, *, multi_output: bool = False
     ) -> MergeTimes:
         """`EstimateRunTimes`; with `multi_output` the producer's result is also written."""
         first = self.run_time(producer)

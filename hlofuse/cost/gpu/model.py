@@ -2,9 +2,9 @@
 (`xla/service/gpu/model/gpu_performance_model.cc`) with its cache. Nothing here walks a fused computation:
 a pair is known by the summaries of its parts (`summary`), and by the operands that they share (`pair`)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, InstructionSequence
 from hlofuse.ir.record import replace
 from hlofuse.releases import Release
 from .backend_config import fusion_config
@@ -65,7 +65,7 @@ class KernelModel:
             cached = times[consumer] = self._run_pair(producer, consumer, pair)
         return cached
 
-    def times(self, producer: Instruction, users: Sequence[Instruction]) -> tuple[int, int]:
+    def times(self, producer: Instruction, users: InstructionSequence) -> tuple[int, int]:
         """Ticks of all users with the producer, fusible into each, fused, and of it and them unfused."""
         cache = self.cache
         times = cache[producer].times
@@ -78,7 +78,7 @@ class KernelModel:
         return sum([times[user].ticks for user in users]), self.run_time(producer).ticks + sum(alone)
 
     def cached_times(
-        self, producers: Iterable[Instruction], users: Sequence[Instruction]
+        self, producers: Iterable[Instruction], users: InstructionSequence
     ) -> dict[Instruction, tuple[int, int]]:
         """`times` for each producer, over those users whose pair time is cached."""
         cache, found = self.cache, {}

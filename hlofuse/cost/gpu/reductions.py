@@ -1,11 +1,10 @@
 """Reductions that have an emitter of their own, and their launches. Mirrors
 `xla/service/gpu/reduction_utils.cc` and `xla/backends/gpu/codegen/emitters/reduction.cc`."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlofuse.ir.shape import Dims, Shape
+from hlofuse.ir.shape import Dims, Ints, Shape
 from .device import DeviceDescription
 from .shapes import NO_BITS, inverse
 from .ticks import ceil_of_ratio
@@ -45,7 +44,7 @@ def reduction_of(operand: Shape, reduced: Dims) -> tuple[Reduction, bool]:
     return Reduction(False, (major, middle, minor)), together
 
 
-def neighbours(shape: Shape, dimensions: Sequence[int]) -> bool:
+def neighbours(shape: Shape, dimensions: Ints) -> bool:
     """True if nothing lies between these dimensions in memory."""
     if len(dimensions) <= 1:
         return True

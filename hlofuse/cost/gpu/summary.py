@@ -152,7 +152,7 @@ class PairTable:
             incoming = producer.operands
             for operand in incoming:
                 # What only the producer uses the consumer does not; most pairs share nothing.
-                if len(operand.users) > 1 and operand in operands:
+                if operand.user_count > 1 and operand in operands:
                     shared = tuple([operands.index(o) if o in operands else None for o in incoming])
                     break
         key = (first.number, second.number, slot, shared)

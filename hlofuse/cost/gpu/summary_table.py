@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Instructions
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
 from . import backend_config as config
@@ -90,15 +90,15 @@ class _Visit:
         """A bit for each output from which the search for heroes comes to an instruction."""
         for number, output in enumerate(self.outputs):
             self.sought[output] = self.sought.get(output, 0) | 1 << number
-        self.found = list[Instruction]()  # Transposes and concatenates at which the search ends
-        self.across = list[Instruction]()
+        self.found = Instructions()  # Transposes and concatenates at which the search ends
+        self.across = Instructions()
         self.kinds = dict[Atom, int]()  # The number of instructions of each kind
 
-    def goes_on(self, order: list[Instruction]) -> bool:
+    def goes_on(self, order: Instructions) -> bool:
         """Visit what is new; False if the visit has to begin at the root."""
         return self._is_exact and self._root is self._body.root and self.add(order, goes_on=True)
 
-    def add(self, order: list[Instruction], goes_on: bool = False) -> bool:
+    def add(self, order: Instructions, goes_on: bool = False) -> bool:
         """Visit what is new of `order`, users first; False if sums would depend on the order."""
         atoms = self.atoms
         uses = self.uses
@@ -239,7 +239,7 @@ def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summ
         summary.roots.append(root_of_output(output, visit.atoms, visit.clean, found, reached, facts))
     summary.is_reduction = any(root.is_reduction for root in summary.roots)
     summary.skipped = frozenset(
-        [o.parameter_number for o in visit.outputs if o.opcode == "parameter" and len(o.users) <= 1]
+        [o.parameter_number for o in visit.outputs if o.opcode == "parameter" and o.user_count <= 1]
     )
     return summary
 
@@ -360,7 +360,7 @@ class SummaryTable:
         key: Hashable = (
             fusion.fusion_kind == "kCustom",
             config,
-            len(fusion.operands),
+            fusion.operand_count,
             place[body.root],
             tuple(
                 [

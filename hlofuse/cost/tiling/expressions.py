@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TypeAlias
 
 # The order of kinds is XLA's `SymbolicExprType`: sums are printed in it.
@@ -32,8 +32,8 @@ class Expr:
         self,
         kind: int,
         value: int,
-        lhs: Expr | None,
-        rhs: Expr | None,
+        lhs: Expr | None = None,
+        rhs: Expr | None = None,
     ) -> None:
         self.kind = kind
         self.value = value
@@ -51,18 +51,8 @@ class Expr:
 
 
 Exprs: TypeAlias = tuple[Expr, ...]
-_LEAVES: dict[tuple[int, int], Expr] = {}
-_NODES: dict[tuple[int, Expr, Expr], Expr] = {}
-
-
-def _leaf(kind: int, number: int) -> Expr:
-    found = _LEAVES.get((kind, number))
-    if found is None:
-        found = _LEAVES[kind, number] = Expr(kind, number, None, None)
-    return found
-
-
-constant, variable = partial(_leaf, CONSTANT), partial(_leaf, VARIABLE)
+_interned = cache(Expr)
+constant, variable = partial(_interned, CONSTANT), partial(_interned, VARIABLE)
 ZERO, ONE = constant(0), constant(1)
 
 
@@ -83,11 +73,7 @@ def _binary(kind: int, lhs: Expr, rhs: Expr) -> Expr:
                 return lhs
             if lhs.is_multiple:
                 return _binary(MUL, lhs.lhs, constant(lhs.rhs.value * v))
-    key = (kind, lhs, rhs)
-    found = _NODES.get(key)
-    if found is None:
-        found = _NODES[key] = Expr(kind, 0, lhs, rhs)
-    return found
+    return _interned(kind, 0, lhs, rhs)
 
 
 def _fold(kind: int, a: int, b: int) -> int:

@@ -3,7 +3,7 @@
 operands. Views with equal keys have the same tilings, costs and refusals, whatever the names."""
 
 from hlofuse.cost.gpu.kernel_graph import KernelGraph, leaves
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Instructions
 from .constraints import NotTiled
 from .op_kinds import OpKind, OpKinds
 
@@ -13,7 +13,7 @@ class FusionView:
 
     __slots__ = ("inside", "instructions", "key", "kinds", "operands", "roots")
 
-    instructions: list[Instruction]
+    instructions: Instructions
     kinds: list[OpKind]
     operands: list[tuple[int, ...]]
     inside: list[bool]  # False for arrays that the fusion reads from memory
@@ -36,7 +36,7 @@ class _Traversal(KernelGraph):
                 return instruction
             instruction = self.bodies[instruction.computation].operands[instruction.parameter_number]
 
-    def roots(self) -> list[Instruction]:
+    def roots(self) -> Instructions:
         roots = _roots_of(self.parts[-1])
         if len(self.parts) == 1:
             return roots
@@ -50,7 +50,7 @@ class _Traversal(KernelGraph):
                     roots[i] = _roots_of(producer)[index]
         return roots
 
-    def outputs_used_elsewhere(self) -> list[Instruction]:
+    def outputs_used_elsewhere(self) -> Instructions:
         """Results of the producer with users other than the consumer."""
         producer, consumer = self.parts
         used = set()
@@ -78,7 +78,7 @@ class _Traversal(KernelGraph):
         return consumer.opcode != "fusion" or bool(consumer.fused_computation.parameters[number].users)
 
 
-def _roots_of(part: Instruction) -> list[Instruction]:
+def _roots_of(part: Instruction) -> Instructions:
     return leaves(part.fused_root) if part.opcode == "fusion" else [part]
 
 
@@ -103,8 +103,8 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
     view = FusionView()
     view.instructions = instructions = [root]
     view.kinds, view.operands, view.inside = [], [], []
-    numbers: dict[Instruction, int] = {root: 0}
-    key: list[object] = []
+    numbers = {root: 0}
+    key = []
     resolve = traversal.resolve
     position = 0
     while position < len(instructions):

@@ -4,6 +4,7 @@ bounds, one expression per result, and constraints on further expressions. XLA's
 from operations Triton refuses, and are left out. Maps are interned: equal maps are the same object."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from .expressions import CONSTANT, VARIABLE, ZERO, Expr, substitute, to_text, variable, variables_of
 from .simplifier import Interval, Simplifier, contains, intersect
@@ -155,17 +156,12 @@ class _Draft:
         )
 
 
-_SIMPLIFIED: dict[IndexingMap, IndexingMap] = {}
-
-
+@cache
 def simplify_keeping_points(m: IndexingMap) -> IndexingMap:
     """The map simplified, size-1 dimensions kept (`Simplify(kPreserve)`)."""
-    found = _SIMPLIFIED.get(m)
-    if found is None:
-        draft = _Draft(m.results, len(m.dims), m.bounds, m.constraints)
-        draft.simplify(replace_points=False)
-        found = _SIMPLIFIED[m] = draft.freeze()
-    return found
+    draft = _Draft(m.results, len(m.dims), m.bounds, m.constraints)
+    draft.simplify(replace_points=False)
+    return draft.freeze()
 
 
 def _compose(first: IndexingMap, second: IndexingMap) -> _Draft:
@@ -191,19 +187,13 @@ def _compose(first: IndexingMap, second: IndexingMap) -> _Draft:
     return draft
 
 
-_COMPOSED: dict[tuple[IndexingMap, IndexingMap, bool], IndexingMap] = {}
-
-
+@cache
 def compose_simplified(first: IndexingMap, second: IndexingMap, replace_points: bool) -> IndexingMap:
     """The composition as a fusion analysis uses it: simplified, without unused symbols."""
-    key = (first, second, replace_points)
-    found = _COMPOSED.get(key)
-    if found is None:
-        draft = _compose(first, second)
-        draft.simplify(replace_points)
-        draft.drop_unused_symbols()
-        found = _COMPOSED[key] = draft.freeze()
-    return found
+    draft = _compose(first, second)
+    draft.simplify(replace_points)
+    draft.drop_unused_symbols()
+    return draft.freeze()
 
 
 def identity(dims: Sequence[int]) -> IndexingMap:

@@ -1,7 +1,6 @@
 """The tiled model: the best tiling of a fusion that Triton would emit, and its cost
 (`GpuPerformanceModelWithIndexingAnalysis` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -10,7 +9,7 @@ from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, Launch, OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.ir import Instruction, PrintOptions, replace
+from hlofuse.ir import Dims, Instruction, Ints, PrintOptions, replace
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.releases import Release
 from .analysis import Analysis
@@ -37,7 +36,7 @@ class TilingModel:
         self._best = dict[object, _Outcome]()
         self._fixed = dict[object, _Outcome]()
         self._analyses = dict[object, Analysis | NotTiled]()
-        self._sets = dict[tuple[int, ...], TilingSet]()
+        self._sets = dict[Dims, TilingSet]()
 
     def best_tiling(self, *parts: Instruction, extra_outputs: bool = False) -> Tiling | Refusal:
         """The cheapest tiling of a fusion, or of a producer and its future consumer. `parts` is the fusion,
@@ -141,7 +140,7 @@ class TilingModel:
         sizes = [int(np.asarray(c)[best]) for c in tilings.columns]
         return self._tiling(analysis, costs, best, sizes, tilings.count)
 
-    def _single_tiling(self, analysis: Analysis, parameters: Sequence[int]) -> TilingSet:
+    def _single_tiling(self, analysis: Analysis, parameters: Ints) -> TilingSet:
         columns = [np.array([n], dtype=np.int64) for n in parameters or (1,)]
         return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes, self._pads)
 
@@ -149,7 +148,7 @@ class TilingModel:
         self,
         analysis: Analysis,
         config: FusionConfig,
-        contractions: dict[int, tuple[int, ...]],
+        contractions: dict[int, Dims],
     ) -> Tiling:
         main = analysis.view.roots.index(0)
         if main >= len(config.tile_sizes):

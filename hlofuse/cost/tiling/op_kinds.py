@@ -3,7 +3,6 @@ from a result index to the operand's indices (`ComputeOutputToInputIndexing` in
 `xla/hlo/analysis/indexing_analysis.cc`)."""
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import cast
@@ -14,7 +13,7 @@ from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile, straddles_warps
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values, with_trait
-from hlofuse.ir.shape import Dims, Shape
+from hlofuse.ir.shape import Dims, Ints, Shape
 from hlofuse.releases import Release
 from .expressions import ZERO, Expr, add, constant, floordiv, mod, mul, negate, substitute, subtract, variable
 from .indexing_map import IndexingMap, identity, make_map, map_from_sizes, simplify_keeping_points
@@ -164,11 +163,11 @@ def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
     return permutation if same else None
 
 
-def _strides(dims: Sequence[int]) -> list[int]:
+def _strides(dims: Ints) -> list[int]:
     return [prod(dims[d + 1 :]) for d in range(len(dims))]
 
 
-def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
+def _reshape(source: Ints, result: Ints) -> list[Expr]:
     """An expression for each source dimension; neighbouring groups of equal size stay separate."""
     if prod(source) == 0:
         return [ZERO] * len(source)
@@ -192,7 +191,7 @@ def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
     return exprs
 
 
-def _minimal_reshape(source: Sequence[int], result: Sequence[int], index: list[Expr]) -> list[Expr]:
+def _minimal_reshape(source: Ints, result: Ints, index: list[Expr]) -> list[Expr]:
     """An indivisible group: kept, expanded, collapsed, or both through a linear index."""
     if len(source) == 1 and len(result) == 1:
         return index
@@ -204,7 +203,7 @@ def _minimal_reshape(source: Sequence[int], result: Sequence[int], index: list[E
     return [linear] if len(source) == 1 else _delinearize(source, linear)
 
 
-def _delinearize(dims: Sequence[int], linear: Expr) -> list[Expr]:
+def _delinearize(dims: Ints, linear: Expr) -> list[Expr]:
     rest, result = linear, []
     for step in _strides(dims):
         result.append(floordiv(rest, step))

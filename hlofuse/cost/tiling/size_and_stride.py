@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from .constraints import ALWAYS, NEVER, Condition, both, either, one, simplify
 from .expressions import (
@@ -160,19 +161,10 @@ class SymbolicTile:
     condition: Condition
 
 
-_TILES: dict[tuple[IndexingMap, bool], SymbolicTile | None] = {}
-
-
+@cache
 def symbolic_tile(m: IndexingMap, gaps: bool = False) -> SymbolicTile | None:
     """The tile of a map, None where it has none (`SymbolicTile::FromIndexingMap`)."""
-    try:
-        return _TILES[m, gaps]
-    except KeyError:
-        tile = _TILES[m, gaps] = _derive(simplify_keeping_points(m), gaps)
-        return tile
-
-
-def _derive(m: IndexingMap, gaps: bool) -> SymbolicTile | None:
+    m = simplify_keeping_points(m)
     # A bound from above on a result itself only means padding; others are not understood.
     if any(lo != 0 or expr not in m.results for expr, (lo, _) in m.constraints):
         return None

@@ -373,8 +373,6 @@ def tiling_costs(
 
 
 # What the times of one tiling consist of, operand by operand: for explaining, not for deciding.
-
-
 def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list[OperandRead]:
     """The operands read, in the order of a traversal from the root; `costs` of a single tiling."""
     found = []
@@ -391,8 +389,6 @@ def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list
 #
 # XLA computes a tile once if operation, sizes, strides and operands agree (`OrderedUniquePtrValueHashSet` in
 # `symbolic_tile_analysis.cc`), and for operations without operands also its start, if that can differ.
-
-
 class TileMerger:
     """Finds, for every node and tiling, the first node with the same tile."""
 
@@ -430,7 +426,7 @@ class TileMerger:
         of_a: Columns,
         of_b: Columns,
     ) -> Mask:
-        same: Mask = True
+        same = True
         for x, y in zip(a, b, strict=True):
             if x is not y or of_a is not of_b:
                 same = same & (of_a.value(x) == of_b.value(y))

@@ -191,7 +191,7 @@ def _can_be_written(
         tiles = [int(p[i]) for p in parameters]
         simplifier = Simplifier([(0, int(blocks[i]) - 1)])
         start = _starts(analysis.sizes, tiles)
-        symbols: list[Expr] = [ZERO] * len(node.map.symbols)
+        symbols = [ZERO] * len(node.map.symbols)
         reached = [simplifier.simplify(substitute(e, [*start, *symbols])) for e in node.map.results]
         wanted = [simplifier.simplify(e) for e in _starts(dims, [int(s[i]) for s in sizes])]
         good[i] = all(a is b for a, b in zip(reached, wanted, strict=True))
@@ -326,7 +326,7 @@ def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: Tiling
 
 def _root_sizes(node: TiledNode, dims: Sequence[int], values: Columns) -> Mask:
     """Mask: a tile of an output is a power of two or the whole dimension."""
-    mask: Mask = True
+    mask = True
     for expr, size in zip(node.tile.sizes, dims, strict=True):
         tile = values.value(expr)
         mask = mask & (((tile & (tile - 1)) == 0) | (tile == size))

@@ -313,9 +313,9 @@ class TritonSupport:
         if self._first(reduce.to_apply) is not None:
             return "Unsupported reduction computation by Triton."
         if not self._release.triton_takes_unsigned:
-            single = len(reduce.operands) == 2 and len(reduce.dimensions) == 1
+            single = reduce.operand_count == 2 and len(reduce.dimensions) == 1
             return None if single else "Reduction is not a row-reduction of a single operand."
-        if len(reduce.operands) != 2:
+        if reduce.operand_count != 2:
             return "Reduction is not a reduction of a single operand."
         if not reduce.dimensions:
             return "Reduction must have at least one dimension."

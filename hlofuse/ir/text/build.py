@@ -4,7 +4,7 @@ computations stand before their callers, instructions before their users."""
 from lark import Token
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Computations, Instruction, Module
 from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape, compatible
@@ -42,7 +42,7 @@ class Builder(Operands):
     def __init__(self, text: str) -> None:
         self.text = text
         self.pool = dict[str, Computation]()
-        self.finished = list[Computation]()
+        self.finished = Computations()
         self.in_place = list[tuple[Instruction, Json]]()
         self.uniquer = NameUniquer()
         self.nesting = 0

@@ -14,7 +14,7 @@ from .signatures import VARIADIC, Signature, allowed_values, signature, split_as
 if TYPE_CHECKING:
     from lark import Token
 
-    from hlofuse.ir.graph import Instruction
+    from hlofuse.ir.graph import InstructionSequence
     from .tree.nodes import AttributeNode, InstructionNode
 
 
@@ -63,7 +63,7 @@ ONE_DIMENSION = frozenset(
 )
 
 
-def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence[Instruction]) -> None:
+def check_instruction(node: InstructionNode, spec: Signature, operands: InstructionSequence) -> None:
     """Check operand counts and conditions of single opcodes."""
     call = node.call
     opcode = str(call.opcode)
@@ -101,7 +101,7 @@ def _operands(count: int) -> str:
 def _check_async(
     node: InstructionNode,
     stage: str,
-    operands: Sequence[Instruction],
+    operands: InstructionSequence,
     where: Place,
 ) -> None:
     opcode = str(node.call.opcode)
@@ -125,7 +125,7 @@ def _check_async(
 class Written(NamedTuple):
     """An instruction as written, with or without its shape."""
 
-    operands: Sequence[Instruction]
+    operands: InstructionSequence
     values: dict[str, AttributeNode]
     shape: Shape | None
 
@@ -146,7 +146,7 @@ def _scatter(x: Written) -> str | None:
     return None if len(x.operands) % 2 else f"takes an odd number of operands, not {len(x.operands)}"
 
 
-def _slice_operands(fixed: int, message: str, operands: Sequence[Instruction]) -> str | None:
+def _slice_operands(fixed: int, message: str, operands: InstructionSequence) -> str | None:
     if len(operands) < fixed:
         return message
     indices = operands[fixed:]

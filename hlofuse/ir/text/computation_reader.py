@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hlofuse.ir.attributes.attributes import UNREAD, Attributes
 from hlofuse.ir.errors import HloParseError
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Instructions
 from hlofuse.ir.names import NO_ORIGIN
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, OPCODES, values
 from hlofuse.ir.record import Record
@@ -285,7 +285,7 @@ class Body(Struct, eq=False):
     cache: ReadCache
     by_name: dict[str, Instruction] = {}
     """Every instruction by name, or by path: `x#1` is the element made by such an operand."""
-    calling: list[Instruction] = []
+    calling: Instructions = []
     """Instructions with called computations; callers are registered once the whole body is accepted."""
     parameters: dict[str, Instruction] = {}
     root: Instruction | None = None
@@ -307,7 +307,7 @@ class Body(Struct, eq=False):
         append = slots.append
         new = Instruction.__new__
         # What never has operands shares an empty list: a tenth of the memory.
-        nothing: list[Instruction] = []
+        nothing: Instructions = []
         number = len(slots)
         taken = 0
         try:
@@ -395,7 +395,7 @@ class Body(Struct, eq=False):
             pass
         return taken
 
-    def _shaped_operands(self, text: str) -> list[Instruction]:
+    def _shaped_operands(self, text: str) -> Instructions:
         """Operands `f32[8]{0} %a, /*index=5*/f32[] %b`; KeyError for those in another form."""
         shapes, by_name = self.cache.shapes, self.by_name
         shape_text, *others = text.split(" %")
@@ -413,7 +413,7 @@ class Body(Struct, eq=False):
             raise KeyError
         return out
 
-    def _operands(self, text: str) -> list[Instruction]:
+    def _operands(self, text: str) -> Instructions:
         """Operands in any common form: with shapes, element paths, position comments."""
         out = []
         pos, end = 0, len(text)
@@ -457,7 +457,7 @@ class Body(Struct, eq=False):
             o.shape.key_ignoring_layout for o in x.operands
         ]:
             raise FastPathMiss
-        if x.opcode == "conditional" and len(x.operands) != len(called) + 1:
+        if x.opcode == "conditional" and x.operand_count != len(called) + 1:
             raise FastPathMiss
         if called:
             x.called = called

@@ -46,7 +46,7 @@ def parser() -> "Lark":
 
     from .lexer import Callbacks, HloLexer
 
-    options: dict[str, Any] = {
+    options = {
         "parser": "lalr",
         "lexer": HloLexer,
         "start": list(STARTS),

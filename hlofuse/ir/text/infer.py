@@ -4,7 +4,7 @@ as they are. Layouts follow the operand where the result has its dimensions. Win
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.attributes.window import Window, WindowDimension
@@ -15,7 +15,7 @@ from .errors import Rejected, counted_dimensions
 
 if TYPE_CHECKING:
     from hlofuse.ir.attributes.attributes import Attributes
-    from hlofuse.ir.graph import Computation, Instruction
+    from hlofuse.ir.graph import Computation, InstructionSequence
     from hlofuse.ir.text.tree.nodes import InstructionNode
 
 TOKEN = Shape("token")
@@ -161,7 +161,7 @@ class Given:
     def __init__(
         self,
         opcode: str,
-        operands: Sequence[Instruction],
+        operands: InstructionSequence,
         values: Mapping[str, Any] | Attributes,
         called: Mapping[str, Computation],
     ) -> None:
@@ -187,7 +187,7 @@ class Given:
 
 
 def infer_shape(
-    node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
+    node: InstructionNode, operands: InstructionSequence, called: Mapping[str, Computation]
 ) -> Shape:
     """The shape of the result; raises `Rejected` for incompatible operands."""
     given_values = {a.name: a.value for a in node.attributes}
@@ -196,7 +196,14 @@ def infer_shape(
     where = node.call.opcode
     try:
         if opcode in _UNARY_TYPES:
-            return _unary(given)
+            shape = _array(given.shapes[0])
+            if shape.element_type not in _UNARY_TYPES[given.opcode]:
+                raise Unfit(f"is not defined for {shape.element_type}")
+            if given.opcode == "is-finite":
+                return shape.with_element_type("pred")
+            if given.opcode in ("real", "imag", "abs") and shape.element_type in COMPLEX_TYPES:
+                return shape.with_element_type("f32" if shape.element_type == "c64" else "f64")
+            return shape
         if opcode in _BINARY:
             return _binary(given)
         return RULES[opcode](given)
@@ -211,17 +218,6 @@ def infer_shape(
 def _array(shape: Shape) -> Shape:
     if not shape.is_array:
         raise Unfit(f"takes arrays, not {shape}")
-    return shape
-
-
-def _unary(given: Given) -> Shape:
-    shape = _array(given.shapes[0])
-    if shape.element_type not in _UNARY_TYPES[given.opcode]:
-        raise Unfit(f"is not defined for {shape.element_type}")
-    if given.opcode == "is-finite":
-        return shape.with_element_type("pred")
-    if given.opcode in ("real", "imag", "abs") and shape.element_type in COMPLEX_TYPES:
-        return shape.with_element_type("f32" if shape.element_type == "c64" else "f64")
     return shape
 
 

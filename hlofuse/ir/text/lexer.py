@@ -2,13 +2,13 @@
 patterns come from the grammar; added are decisions by context and XLA's checks of single tokens."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from lark import Token
 from lark.lexer import Lexer
 
-from hlofuse.ir.text.tree.nodes import HANDLERS, Handler, Span, place
+from hlofuse.ir.text.tree.nodes import HANDLERS, Handler, Parts, Span, place
 from .errors import Rejected
 from .text import UNSIGNED_LIMIT, bad_escape
 from .tree import values  # noqa: F401  # they register
@@ -154,10 +154,10 @@ def _end(part: Any) -> int:
     return end or 0
 
 
-def _callback(function: Handler) -> Callable[[list[Any]], Any]:
+def _callback(function: Handler) -> Handler:
     wants_spans = getattr(function, "wants_spans", False)
 
-    def call(parts: list[Any]) -> Span:
+    def call(parts: Parts) -> Span:
         if not parts:
             return Span(function([]), -1, -1)
         start, end = place(parts[0]), _end(parts[-1])
@@ -176,7 +176,7 @@ class Callbacks:
         for rule, function in HANDLERS.items():
             setattr(self, rule, _callback(function))
 
-    def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
+    def __getattr__(self, rule: str) -> Handler:
         if rule.startswith("_") or not rule.islower():
             raise AttributeError(rule)
         # A rule without a handler is the list of its parts.

@@ -293,8 +293,6 @@ def _as_written(text: str, masked: _Masked, error: HloParseError) -> HloParseErr
 
 
 # Fields of backend_config, whose text is free as far as the grammar goes.
-
-
 @cache
 def _config_fields() -> frozenset[str]:
     """Fields of XLA's own configurations: of its protos in all releases, and as seen of XLA:TPU."""

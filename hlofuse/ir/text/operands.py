@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lark import Token
 
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Instructions, InstructionSequence
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape, compatible
 from .errors import Place, Rejected, suggestion
@@ -38,7 +38,7 @@ class Operands(ABC):
     def instruction(self, node: InstructionNode, scope: Scope) -> Instruction:
         """Make and add an instruction."""
 
-    def operands(self, call: CallNode, scope: Scope) -> list[Instruction]:
+    def operands(self, call: CallNode, scope: Scope) -> Instructions:
         """The operands of a call; instructions written in place are made first."""
         out = []
         for operand in call.operands:
@@ -157,7 +157,7 @@ def _is_async(opcode: str) -> bool:
 
 
 def disagreement(
-    opcode: str, operands: Sequence[Instruction], called: Sequence[Computation], thread: str | None
+    opcode: str, operands: InstructionSequence, called: Sequence[Computation], thread: str | None
 ) -> str | None:
     """The message for an update or done that contradicts its start; None if they agree. `thread` is the
     attribute async_execution_thread. Mirrors `HloParserImpl` (`xla/hlo/parser/hlo_parser.cc`)."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from math import prod
 
-from hlofuse.ir.shape import ARRAY_TYPES, Layout, Shape
+from hlofuse.ir.shape import ARRAY_TYPES, Dims, Layout, Shape
 from .signatures import ANY_CASE, EXACT
 
 
@@ -226,7 +226,7 @@ class ShapeCache(dict[str, Shape]):
         return Shape("token") if text == _TOKEN else None
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def numbers(text: str) -> Dims:
     return tuple(map(int, text.split(","))) if text else ()
 
 

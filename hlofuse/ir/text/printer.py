@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hlofuse.ir.attributes.metadata import StackFrames, quote
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import PrintOptions
 
@@ -31,7 +31,7 @@ def print_module(module: Module, options: PrintOptions | None = None) -> str:
     return "".join(out)
 
 
-def _callees_come_first(computations: list[Computation]) -> bool:
+def _callees_come_first(computations: Computations) -> bool:
     seen = set()
     for computation in computations:
         for instruction in computation:
@@ -89,7 +89,7 @@ def _lines(computation: Computation, options: PrintOptions) -> Iterator[str]:
         yield f" // {computation.name}"
 
 
-def _order(computation: Computation) -> list[Instruction]:
+def _order(computation: Computation) -> Instructions:
     module = computation.module
     if module is not None and module.is_scheduled and _is_schedule(computation):
         return computation.instructions  # those of a scheduled module stand in the schedule's order

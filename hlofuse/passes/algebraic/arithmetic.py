@@ -93,7 +93,7 @@ def _distribute(c: Context, add: Instruction) -> bool:
     lhs, rhs = add.operands
     if lhs.opcode != "multiply" or rhs.opcode != "multiply":
         return False
-    if len(lhs.users) != 1 or len(rhs.users) != 1:
+    if lhs.user_count != 1 or rhs.user_count != 1:
         return False
     for a, factor in both_orders(lhs):
         b = next((q for p, q in both_orders(rhs) if p is factor), None)
@@ -245,7 +245,7 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
         base, exponent = b.operands
         power_ = make.binary(b, "power", base, make.unary(b, "negate", exponent))
         return c.binary(divide, "multiply", a, power_)
-    if b.opcode in ("sqrt", "rsqrt") and len(b.users) == 1 and a is not b:
+    if b.opcode in ("sqrt", "rsqrt") and b.user_count == 1 and a is not b:
         other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operand, divide.shape)
         return c.binary(divide, "multiply", a, other)
     if is_integral(divide):
@@ -307,7 +307,7 @@ def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
     if not on_cpu or wide.opcode != "broadcast":
         return False
     b = wide.operand
-    if is_complex(divide) or len(b.users) != 1:
+    if is_complex(divide) or b.user_count != 1:
         return False
     inverse = make.binary(wide, "divide", make.scalar_like(b, 1), b)
     spread = make.broadcast(wide, divide.shape, inverse, wide.dimensions)

@@ -199,7 +199,7 @@ def _select_part(c: Context, select: Instruction) -> bool:
     """A select of an array or the array with a part updated is an update by a select of parts."""
     condition, *values = select.operands
     for update, base in (values[::-1], values):
-        if update.opcode != "dynamic-update-slice" or update.operand is not base or len(update.users) > 1:
+        if update.opcode != "dynamic-update-slice" or update.operand is not base or update.user_count > 1:
             continue
         part, *starts = update.operands[1:]
         sizes = part.sizes

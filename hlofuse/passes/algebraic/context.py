@@ -2,7 +2,7 @@
 (all elements equal to a constant, never negative, and more)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Computation, Instruction, Predicate
-from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Ints, Shape
 from hlofuse.passes.base import replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Real, Value, bounds, scalar_of, values_of
@@ -80,7 +80,7 @@ class Context(Struct):
         self,
         old: Instruction,
         operand: Instruction,
-        dimensions: Sequence[int] = (),
+        dimensions: Ints = (),
     ) -> bool:
         return self.become(old, make.broadcast, old.shape, operand, dimensions)
 
@@ -245,7 +245,7 @@ def equivalent(a: Computation, b: Computation) -> bool:
 
 def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     """The greatest (least) element and its index, as JAX writes it (`MatchArgMax`, `MatchArgMin`)."""
-    if reduce.opcode != "reduce" or len(reduce.operands) != 4 or not reduce.is_tuple:
+    if reduce.opcode != "reduce" or reduce.operand_count != 4 or not reduce.is_tuple:
         return False
     if reduce.operands[1].opcode != "iota" or not is_scalar_zero(reduce.operands[3]):
         return False
@@ -264,7 +264,7 @@ def _matches(x: Instruction, pattern: Any) -> bool:
     if isinstance(pattern, int):
         return x.opcode == "parameter" and x.parameter_number == pattern
     name, *operands = pattern
-    if name != x.raw("direction", x.opcode) or len(operands) != len(x.operands):
+    if name != x.raw("direction", x.opcode) or len(operands) != x.operand_count:
         return False
     orders = both_orders(x) if name == "or" else (x.operands,)
     return any(all(map(_matches, order, operands)) for order in orders)
@@ -317,7 +317,7 @@ def _moves_a_one(x: Instruction) -> bool:
     return ones_moved(x.operand.shape, x.shape) is not None
 
 
-def _effective(transpose: Instruction) -> Sequence[int]:
+def _effective(transpose: Instruction) -> Ints:
     """The permutation without the one dimension of size 1, if there is one."""
     sizes = transpose.operand.sizes
     if sizes.count(1) != 1:

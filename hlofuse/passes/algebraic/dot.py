@@ -1,9 +1,7 @@
 """Products, and convolutions (`HandleConvolution`): padding taken in, operands exchanged where the filter is
 the larger (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 
-from collections.abc import Sequence
-
-from hlofuse.ir import Computation, Instruction, computation_of, module_of, numbered, replace
+from hlofuse.ir import Computation, Instruction, Ints, computation_of, module_of, numbered, replace
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -27,7 +25,7 @@ from .context import Context, is_all, is_of_parameters
 _SUPPORTED = (None, "dot_f32_f32_f32")
 
 
-def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction:
+def swapped(dot: Instruction, shape: Shape, order: Ints) -> Instruction:
     """dot(b, a), its batch dimensions in `order`."""
     dims = DotDimensions.of(dot)
     batch = [[own[k] for k in order] for own in (dims.rhs_batch, dims.lhs_batch)]
@@ -46,13 +44,22 @@ def _swapped_precision(x: Instruction) -> dict[str, str]:
 
 
 def handle_dot(c: Context, dot: Instruction) -> bool:
-    if c.options.layout_sensitive or len(dot.operands) != 2:
+    if c.options.layout_sensitive or dot.operand_count != 2:
         return False
     if any(x.element_count == 0 for x in (dot, *dot.operands)):
         return c.broadcast(dot, make.scalar(dot, dot.element_type, 0))
     supported, dims = dot.raw("algorithm") in _SUPPORTED, DotDimensions.of(dot)
     if supported and c.options.dot_to_multiply and not dims.lhs_contracting:
-        return _as_product(c, dot)
+        # Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`).
+        lhs, rhs = dot.operands
+        left, right = _normalize(dot, 0), _normalize(dot, 1)
+        rank, batch = dot.rank, len(DotDimensions.of(dot).lhs_batch)
+        if rank != lhs.rank:
+            left = make.broadcast(dot, dot.shape, left, range(lhs.rank))
+        if rank != rhs.rank:
+            places = [*range(batch), *range(lhs.rank, rank)]
+            right = make.broadcast(dot, dot.shape, right, places)
+        return c.binary(dot, "multiply", left, right)
     is_on = c.options.dot_strength_reduction and (
         c.release.cpu_sums_products or not c.options.executing_on_cpu
     )
@@ -71,19 +78,6 @@ def _normalize(dot: Instruction, side: int) -> Instruction:
     if not is_sorted(order):
         operand = make.transpose(operand, operand, order)
     return make.convert(operand, operand, dot.element_type)
-
-
-def _as_product(c: Context, dot: Instruction) -> bool:
-    """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
-    lhs, rhs = dot.operands
-    left, right = _normalize(dot, 0), _normalize(dot, 1)
-    rank, batch = dot.rank, len(DotDimensions.of(dot).lhs_batch)
-    if rank != lhs.rank:
-        left = make.broadcast(dot, dot.shape, left, range(lhs.rank))
-    if rank != rhs.rank:
-        places = [*range(batch), *range(lhs.rank, rank)]
-        right = make.broadcast(dot, dot.shape, right, places)
-    return c.binary(dot, "multiply", left, right)
 
 
 def _as_reduction(c: Context, dot: Instruction) -> bool:

@@ -19,7 +19,7 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
 
 
 def handle_scatter(c: Context, scatter: Instruction) -> bool:
-    count = len(scatter.operands) // 2
+    count = scatter.operand_count // 2
     bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
     if all(u.element_count == 0 for u in updates) and count == 1:
         c.replace_if_compatible(scatter, bases[0])
@@ -52,7 +52,7 @@ def sum_of_scatters(c: Context, add: Instruction) -> bool:
 
 
 def _adds_into(x: Instruction) -> bool:
-    if x.opcode != "scatter" or len(x.operands) != 3 or len(x.users) != 1:
+    if x.opcode != "scatter" or x.operand_count != 3 or x.user_count != 1:
         return False
     if x.users[0].operands.count(x) != 1:
         return False

@@ -22,7 +22,7 @@ from .dot import change_window
 
 
 def handle_reduce(c: Context, reduce: Instruction) -> bool:
-    count = len(reduce.operands) // 2
+    count = reduce.operand_count // 2
     arg = reduce.operand
     shapes = reduce.shape.results
     shape = shapes[0]
@@ -74,7 +74,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
     free = (
         c.options.unconditional_reduce_of_transpose
         or reduce.rank < 2
-        or len(arg.users) == 1
+        or arg.user_count == 1
         or all(u.opcode == "reduce" for u in arg.users)
     )
     if not free:
@@ -124,7 +124,7 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
     if all(d in back for d in remaining):
         dimensions = others(source.rank, {back[d] for d in remaining})
         return c.become(reduce, make.reduce, source, init, dimensions, function)
-    once = len(arg.users) == 1 or c.options.unconditional_reduce_of_transpose
+    once = arg.user_count == 1 or c.options.unconditional_reduce_of_transpose
     if once and all(d in back for d in reduce.dimensions):
         new = make.reduce(reduce, source, init, [back[d] for d in reduce.dimensions], function)
         return c.replace(reduce, make.reshape(new, reduce.shape, new))
@@ -197,7 +197,7 @@ def _of_broadcast(c: Context, reduce: Instruction) -> bool:
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> bool:
-    if x.is_tuple or len(x.operands) != 2:
+    if x.is_tuple or x.operand_count != 2:
         return False
     operand, init = x.operands
     window: Window = x.attributes["window"]

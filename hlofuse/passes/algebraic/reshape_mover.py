@@ -58,7 +58,7 @@ class ReshapeMover(Pass):
             return True
         if not reshapes and is_identity(rearrangement.dimensions):
             return True
-        if x.opcode == "constant" or (x.opcode == "rng" and len(x.users) == 1):
+        if x.opcode == "constant" or (x.opcode == "rng" and x.user_count == 1):
             return True
         if x.opcode != "broadcast" or not is_sorted(x.dimensions):
             return False
@@ -139,7 +139,16 @@ class SliceSinker(Pass):
             for i in computation.post_order():
                 # A replaced instruction has no users.
                 if i.operands and i.users and is_elementwise(i) and _of_like_slices(i):
-                    group = _group(i)
+                    # The same operation on pieces of the same arrays (`FindElementwiseOperationGroup`).
+                    keys = Keys()
+                    wanted = keys.operation(i)
+                    group = [
+                        user
+                        for slice_ in _source(i, 0).users
+                        if slice_.opcode == "slice"
+                        for user in slice_.users
+                        if user.users and keys.operation(user) == wanted and _is_similar(i, user)
+                    ]
                     if sum(x.element_count for x in group) >= _source(i, 0).element_count:
                         _sink(group, [o.operand for o in i.operands])
                         changed = True
@@ -160,19 +169,6 @@ def _of_like_slices(i: Instruction) -> bool:
         o.attributes["slice"] == first.attributes["slice"] and o.operand.sizes == first.operand.sizes
         for o in i.operands
     )
-
-
-def _group(i: Instruction) -> Instructions:
-    """The same operation on pieces of the same arrays (`FindElementwiseOperationGroup`)."""
-    keys = Keys()
-    wanted = keys.operation(i)
-    return [
-        user
-        for slice_ in _source(i, 0).users
-        if slice_.opcode == "slice"
-        for user in slice_.users
-        if user.users and keys.operation(user) == wanted and _is_similar(i, user)
-    ]
 
 
 def _is_similar(i: Instruction, candidate: Instruction) -> bool:

@@ -313,7 +313,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
         return False
     part = update.operands[1]
     x.replace_operand(1, part)
-    for k in range(2, len(x.operands)):
+    for k in range(2, x.operand_count):
         bound = update.sizes[k - 2] - part.sizes[k - 2]
         x.replace_operand(k, _combine_indices(x.operands[k], update.operands[k], bound, update))
     c.changed = True
@@ -362,7 +362,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """Pad only the dimensions that need it, then broadcast."""
     whole = pad.operand
     padded = [d for d, p in enumerate(config) if p.low or p.high or p.interior]
-    if whole.opcode != "broadcast" or len(whole.users) > 1 or len(padded) == len(config):
+    if whole.opcode != "broadcast" or whole.user_count > 1 or len(padded) == len(config):
         return False
     if not {*padded}.issuperset(whole.dimensions):
         return False

@@ -105,7 +105,7 @@ def bitcast_convert_is_bitcast(x: Instruction) -> bool:
 
 def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
     unary = bitcast.operand
-    if unary.opcode not in ELEMENTWISE_UNARY or len(unary.operands) != 1 or len(unary.users) != 1:
+    if unary.opcode not in ELEMENTWISE_UNARY or unary.operand_count != 1 or unary.user_count != 1:
         return False
     inner = unary.operand
     if inner.opcode != "bitcast":
@@ -123,7 +123,7 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
     if operand.opcode == "concatenate":
         result = x.element_type
         inner = [o.operand for o in operand.operands if o.opcode == "bitcast-convert"]
-        if len(inner) == len(operand.operands) and all(i.element_type == result for i in inner):
+        if len(inner) == operand.operand_count and all(i.element_type == result for i in inner):
             return c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
     becomes_bitcast = c.options.bitcast_convert_as_bitcast and c.release.bitcast_converts_become_bitcasts
     if c.options.layout_sensitive and becomes_bitcast and bitcast_convert_is_bitcast(x):
@@ -187,7 +187,7 @@ def _reshape_of_iota(c: Context, reshape: Instruction) -> bool:
 def _move_before_update(c: Context, reshape: Instruction) -> bool:
     """reshape(dynamic-update-slice(x, y, …)) that moves only 1s is an update of reshape(x)."""
     update = reshape.operand
-    if update.opcode != "dynamic-update-slice" or len(update.users) != 1:
+    if update.opcode != "dynamic-update-slice" or update.user_count != 1:
         return False
     moved = ones_moved(update.shape, reshape.shape)
     shardings = [x.raw("sharding") for x in (update, update.operand)]
@@ -260,7 +260,7 @@ def _moves_only_ones(transpose: Instruction) -> bool:
 
 def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
     dot = transpose.operand
-    if dot.opcode != "dot" or len(dot.users) != 1:
+    if dot.opcode != "dot" or dot.user_count != 1:
         return False
     lhs, rhs = dot.operands
     dims = DotDimensions.of(dot)
@@ -311,7 +311,7 @@ def handle_copy(c: Context, copy: Instruction) -> bool:
     stays_in_memory = len({layout.suffix for layout in layouts if layout is not None}) <= 1
     if stays_in_memory and (source_of_bitcast := bitcasting_operand(c, copy)) is not None:
         return as_bitcast(c, copy, source_of_bitcast)
-    is_moved = operand.opcode == "reshape" and len(operand.users) == 1
+    is_moved = operand.opcode == "reshape" and operand.user_count == 1
     if is_moved and reshape_is_bitcast(operand.shape, copy.shape):
         return c.replace(copy, make.copy_of(operand, [operand.operand], copy.shape))
     return False
@@ -335,7 +335,18 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         c.changed = True
         return True
     if not operand.sizes:
-        return _rebroadcast_scalar(c, broadcast)
+        # Replace users that only permute or pick its elements by broadcasts.
+        for user in broadcast.users:
+            if not user.users and not user.is_root:
+                continue
+            permutes = user.opcode in ("reshape", "reverse", "transpose")
+            permutes |= user.opcode == "sort" and not user.is_tuple
+            picks = user.opcode in ("slice", "dynamic-slice") and user.operand is broadcast
+            if permutes or (picks and user.operands.count(broadcast) == 1):
+                c.changed = True
+                user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operand))
+                return False
+        return False
     if operand.opcode == "iota":
         new = make.iota(broadcast, shape, dimensions[int(operand.attributes["iota_dimension"])])
         return c.replace(broadcast, new)
@@ -383,21 +394,6 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
         user.replace_all_uses_with(wide)
         sunk = True
     return sunk
-
-
-def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
-    """Replace users that only permute or pick its elements by broadcasts."""
-    for user in broadcast.users:
-        if not user.users and not user.is_root:
-            continue
-        permutes = user.opcode in ("reshape", "reverse", "transpose")
-        permutes |= user.opcode == "sort" and not user.is_tuple
-        picks = user.opcode in ("slice", "dynamic-slice") and user.operand is broadcast
-        if permutes or (picks and user.operands.count(broadcast) == 1):
-            c.changed = True
-            user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operand))
-            return False
-    return False
 
 
 def handle_iota(c: Context, iota: Instruction) -> bool:

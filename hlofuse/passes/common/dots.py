@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hlofuse.ir import Dims, Instruction, Record, Shape, computation_of
+from hlofuse.ir import Dims, Instruction, InstructionSequence, Ints, Record, Shape, computation_of
 from hlofuse.ir.attributes.attributes import written
 from hlofuse.ir.attributes.parsers import parse_value
 from .make import add
@@ -84,9 +84,9 @@ def dot_like(
 
 def new_dot(
     at: Instruction,
-    operands: Sequence[Instruction],
-    batch: Sequence[Sequence[int]],
-    contracting: Sequence[Sequence[int]],
+    operands: InstructionSequence,
+    batch: Sequence[Ints],
+    contracting: Sequence[Ints],
     element_type: str | None = None,
     source: Instruction | None = None,
 ) -> Instruction:

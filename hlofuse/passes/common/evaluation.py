@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hlofuse.ir import COMPLEX_TYPES, INTEGER_TYPES, Instruction, Shape, values
+from hlofuse.ir import COMPLEX_TYPES, INTEGER_TYPES, Instruction, Ints, Shape, values
 from .literals import MOST_ELEMENTS, Elements, Value, bounds, rounded, values_of
 from .shapes import window_of
 
@@ -195,12 +195,12 @@ def _iota(x: Instruction) -> Elements:
     return _spread(sizes, [along], _as_elements(x, np.arange, np.asarray(sizes[along])))
 
 
-def _spread(sizes: Sequence[int], own: Sequence[int], given: Elements) -> Elements:
+def _spread(sizes: Ints, own: Ints, given: Elements) -> Elements:
     """An array along its own dimensions of a larger one."""
     return np.broadcast_to(given.reshape([n if d in own else 1 for d, n in enumerate(sizes)]), sizes)
 
 
-def _box(x: Instruction, part: Sequence[int], starts: Sequence[Elements]) -> tuple[slice, ...]:
+def _box(x: Instruction, part: Ints, starts: Sequence[Elements]) -> tuple[slice, ...]:
     """The places of a part in the first operand, from starts that are moved inside."""
     sizes = zip(starts, x.operand.sizes, part, strict=True)
     firsts = (min(max(int(s.item().real), 0), n - k) for s, n, k in sizes)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir import Computation, Instruction, Instructions, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Instructions, Ints, Shape, computation_of, module_of
 from hlofuse.passes.common import make
 from .make import elements
 from .shapes import array, is_identity, is_sorted, numbers_of, permute
@@ -38,7 +38,7 @@ def index_vector(indices: Instruction, place: Instruction) -> Instruction:
     return without_dimensions(slice_at(indices, make.padded(place, place, 0, 1), [1, size]), [0])
 
 
-def in_operand_space(index: Instruction, rank: int, where: Sequence[int]) -> Instruction:
+def in_operand_space(index: Instruction, rank: int, where: Ints) -> Instruction:
     """A start in each of `rank` dimensions, given in `where` (`ExpandIndexVectorIntoOperandSpace`)."""
     zero = make.constant(index, array(index.element_type, [1]), [0])
     parts = []
@@ -51,7 +51,7 @@ def in_operand_space(index: Instruction, rank: int, where: Sequence[int]) -> Ins
     return make.concatenate(index, parts, 0)
 
 
-def slice_at(x: Instruction, start: Instruction, sizes: Sequence[int]) -> Instruction:
+def slice_at(x: Instruction, start: Instruction, sizes: Ints) -> Instruction:
     return make.dynamic_slice(x, x, scalars(start), sizes)
 
 
@@ -62,15 +62,15 @@ def scalars(index: Instruction) -> Instructions:
     ]
 
 
-def reshaped(x: Instruction, sizes: Sequence[int]) -> Instruction:
+def reshaped(x: Instruction, sizes: Ints) -> Instruction:
     return make.reshape(x, array(x.element_type, sizes), x)
 
 
-def without_dimensions(x: Instruction, dimensions: Sequence[int]) -> Instruction:
+def without_dimensions(x: Instruction, dimensions: Ints) -> Instruction:
     return reshaped(x, [n for d, n in enumerate(x.sizes) if d not in dimensions])
 
 
-def moved(x: Instruction, order: Sequence[int]) -> Instruction:
+def moved(x: Instruction, order: Ints) -> Instruction:
     """`MaybeTranspose`: the result lies in memory in the order of its dimensions."""
     if is_identity(order):
         return x
@@ -79,7 +79,7 @@ def moved(x: Instruction, order: Sequence[int]) -> Instruction:
 
 def is_simplified_scatter(scatter: Instruction) -> bool:
     """`IsSimplifiedScatter`."""
-    count = len(scatter.operands) // 2
+    count = scatter.operand_count // 2
     window = numbers_of(scatter, "update_window_dims")
     return (
         int(scatter.attributes["index_vector_dim"]) + 1 == scatter.operands[count].rank

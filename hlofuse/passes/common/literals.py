@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hlofuse.ir import COMPLEX_TYPES, INTEGER_TYPES, Instruction, Literal, Shape
+from hlofuse.ir import COMPLEX_TYPES, INTEGER_TYPES, Instruction, Ints, Literal, Shape
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -144,7 +144,7 @@ def word_of(element_type: str, value: Value) -> str | None:
     return short
 
 
-def _nest(tokens: list[str], dimensions: Sequence[int]) -> str:
+def _nest(tokens: list[str], dimensions: Ints) -> str:
     if not dimensions:
         return tokens[0]
     if dimensions[0] == 0:

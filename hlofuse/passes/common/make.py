@@ -9,6 +9,8 @@ from hlofuse.ir import (
     Attributes,
     Computation,
     Instruction,
+    InstructionSequence,
+    Ints,
     Module,
     computation_of,
     module_of,
@@ -28,7 +30,7 @@ def added(
     at: Instruction,
     opcode: str,
     shape: Shape,
-    operands: Sequence[Instruction],
+    operands: InstructionSequence,
     *,
     like: Instruction | None = None,
     called: Sequence[tuple[str, Computation]] | Computation = (),
@@ -65,7 +67,7 @@ def add(
     /,
     opcode: str,
     shape: Shape,
-    operands: Sequence[Instruction] = (),
+    operands: InstructionSequence = (),
     *,
     called: Sequence[tuple[str, Computation]] | Computation = (),
     payload: str | None = None,
@@ -78,7 +80,7 @@ def add(
 
 
 def derived(
-    source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: object
+    source: Instruction, opcode: str, shape: Shape, operands: InstructionSequence, **attributes: object
 ) -> Instruction:
     """A new instruction with the metadata of `source` (`HloInstruction::AddInstruction`)."""
     new = added(source, opcode, shape, operands, like=source, raw_attributes=attributes)
@@ -130,7 +132,7 @@ def broadcast(
     at: Instruction,
     shape: Shape,
     operand: Instruction,
-    dimensions: Sequence[int] = (),
+    dimensions: Ints = (),
 ) -> Instruction:
     """`dimensions` are the places of those of `operand`, none for a scalar."""
     return add(at, "broadcast", shape, [operand], dimensions=dimensions)
@@ -140,7 +142,7 @@ def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
     return add(at, "reshape", shape, [operand])
 
 
-def resized(at: Instruction, operand: Instruction, sizes: Sequence[int]) -> Instruction:
+def resized(at: Instruction, operand: Instruction, sizes: Ints) -> Instruction:
     """A reshape to these sizes."""
     return reshape(at, with_dimensions(operand.shape, sizes), operand)
 
@@ -162,7 +164,7 @@ def reshape_bitcasts(module: Module) -> None:
 
 
 def transpose(
-    at: Instruction, operand: Instruction, permutation: Sequence[int], shape: Shape | None = None
+    at: Instruction, operand: Instruction, permutation: Ints, shape: Shape | None = None
 ) -> Instruction:
     shape = shape or permuted(operand.shape, permutation)
     return add(at, "transpose", shape, [operand], dimensions=permutation)
@@ -211,9 +213,9 @@ def iota(at: Instruction, shape: Shape, dimension: int) -> Instruction:
 def slice_of(
     at: Instruction,
     operand: Instruction,
-    starts: Sequence[int],
-    limits: Sequence[int],
-    strides: Sequence[int] | None = None,
+    starts: Ints,
+    limits: Ints,
+    strides: Ints | None = None,
 ) -> Instruction:
     strides = strides or [1] * len(starts)
     ranges = SliceRanges(SliceRange(*r) for r in zip(starts, limits, strides, strict=True))
@@ -234,7 +236,7 @@ def part(
 
 
 def dynamic_slice(
-    at: Instruction, operand: Instruction, starts: Sequence[Instruction], sizes: Sequence[int]
+    at: Instruction, operand: Instruction, starts: InstructionSequence, sizes: Ints
 ) -> Instruction:
     shape = with_dimensions(operand.shape, sizes)
     return add(at, "dynamic-slice", shape, [operand, *starts], dynamic_slice_sizes=sizes)
@@ -244,7 +246,7 @@ def dynamic_update_slice(
     at: Instruction,
     operand: Instruction,
     update: Instruction,
-    starts: Sequence[Instruction],
+    starts: InstructionSequence,
 ) -> Instruction:
     return add(at, "dynamic-update-slice", operand.shape, [operand, update, *starts])
 
@@ -272,7 +274,7 @@ def padded(
     return pad(at, shape, x, value or zero(at, x.element_type), config)
 
 
-def concatenate(at: Instruction, operands: Sequence[Instruction], dimension: int) -> Instruction:
+def concatenate(at: Instruction, operands: InstructionSequence, dimension: int) -> Instruction:
     sizes = list(operands[0].sizes)
     sizes[dimension] = sum(o.sizes[dimension] for o in operands)
     shape = with_dimensions(operands[0].shape, sizes)
@@ -283,7 +285,7 @@ def reduce(
     at: Instruction,
     operand: Instruction,
     init: Instruction,
-    dimensions: Sequence[int],
+    dimensions: Ints,
     function: Computation,
 ) -> Instruction:
     shape = without(operand.shape, dimensions)
@@ -291,16 +293,16 @@ def reduce(
 
 
 def reduce_window(
-    at: Instruction, shape: Shape, operands: Sequence[Instruction], function: Computation, window: Window
+    at: Instruction, shape: Shape, operands: InstructionSequence, function: Computation, window: Window
 ) -> Instruction:
     return add(at, "reduce-window", shape, operands, called=function, window=window)
 
 
-def tuple_of(at: Instruction, elements: Sequence[Instruction]) -> Instruction:
+def tuple_of(at: Instruction, elements: InstructionSequence) -> Instruction:
     return add(at, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
 
 
-def result_of(x: Instruction, values: Sequence[Instruction]) -> Instruction:
+def result_of(x: Instruction, values: InstructionSequence) -> Instruction:
     """The values in the form of what `x` gives: a tuple, or the only one."""
     return tuple_of(x, values) if x.is_tuple else values[0]
 
@@ -309,7 +311,7 @@ def get_tuple_element(at: Instruction, source: Instruction, index: int) -> Instr
     return add(at, "get-tuple-element", source.shape.tuple_shapes[index], [source], index=index)
 
 
-def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
+def elements(x: Instruction, indices: Ints) -> list[Instruction]:
     return [get_tuple_element(x, x, k) for k in indices]
 
 
@@ -321,7 +323,7 @@ def bare_element(at: Instruction, source: Instruction, index: int) -> Instructio
 def copy_of(
     original: Instruction,
     /,
-    operands: Sequence[Instruction],
+    operands: InstructionSequence,
     shape: Shape | None = None,
     **attributes: object,
 ) -> Instruction:
@@ -357,7 +359,7 @@ def copied(operand: Instruction, shape: Shape) -> Instruction:
     return derived(operand, "copy", shape, [operand])
 
 
-def transposed(operand: Instruction, permutation: Sequence[int], shape: Shape) -> Instruction:
+def transposed(operand: Instruction, permutation: Ints, shape: Shape) -> Instruction:
     """`MakeTransposeHlo`, with a layout of one's own."""
     return derived(operand, "transpose", shape, [operand], dimensions=permutation)
 

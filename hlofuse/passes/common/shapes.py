@@ -1,12 +1,12 @@
 """Shapes to make new instructions of, and how the dimensions of a reshape correspond."""
 
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from functools import lru_cache
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Dims, Instruction, Layout, Shape, replace
+from hlofuse.ir import Dims, Instruction, Ints, Layout, Shape, replace
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, SliceRanges, Window
 
 
@@ -31,7 +31,7 @@ def descending(shape: Shape) -> Shape:
     return array(shape.element_type, shape.dimensions)
 
 
-def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
+def with_dimensions(shape: Shape, dimensions: Ints) -> Shape:
     """The same element type in other, row-major, dimensions."""
     return array(shape.element_type, dimensions)
 
@@ -41,14 +41,14 @@ def others(rank: int, dimensions: Container[int]) -> list[int]:
     return [d for d in range(rank) if d not in dimensions]
 
 
-def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
+def without(shape: Shape, dimensions: Ints) -> Shape:
     """`shape` without these dimensions, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
     remaining = others(shape.rank, dimensions)
     order = [remaining.index(d) for d in shape.minor_to_major if d in remaining]
     return with_layout(shape.element_type, [shape.dimensions[d] for d in remaining], order)
 
 
-def inserted(shape: Shape, place: int, sizes: Sequence[int]) -> Shape:
+def inserted(shape: Shape, place: int, sizes: Ints) -> Shape:
     """Dimensions of these sizes ahead of `place`, in layout, too (`ShapeUtil::InsertDimensionsAtIndex`)."""
     dims, new = shape.dimensions, range(place + len(sizes) - 1, place - 1, -1)
     order = [] if place < shape.rank else list(new)
@@ -64,26 +64,26 @@ def without_ones(shape: Shape) -> Shape:
     return without(shape, [d for d, size in enumerate(shape.dimensions) if size == 1])
 
 
-def permuted(shape: Shape, permutation: Sequence[int]) -> Shape:
+def permuted(shape: Shape, permutation: Ints) -> Shape:
     """Dimension k is `permutation[k]`; both lie in memory alike (`ShapeUtil::PermuteDimensions`)."""
     order = permute(inverse(tuple(permutation)), shape.minor_to_major)
     return with_layout(shape.element_type, permute(shape.dimensions, permutation), order)
 
 
-def permute(values: Sequence[int], permutation: Sequence[int]) -> Dims:
+def permute(values: Ints, permutation: Ints) -> Dims:
     """`Permute`: the i-th result is the value at `permutation[i]`; composes permutations, too."""
     return tuple(values[p] for p in permutation)
 
 
-def is_identity(permutation: Sequence[int]) -> bool:
+def is_identity(permutation: Ints) -> bool:
     return list(permutation) == list(range(len(permutation)))
 
 
-def is_sorted(numbers: Sequence[int]) -> bool:
+def is_sorted(numbers: Ints) -> bool:
     return all(a <= b for a, b in pairwise(numbers))
 
 
-def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
+def common_factors(a: Ints, b: Ints) -> list[tuple[int, int]]:
     """The places to cut both lists of sizes so that the parts' products agree (`CommonFactors`,
     `xla/util.cc`). The first cut is (0, 0) and the last one (len(a), len(b))."""
     if list(a) == list(b):
@@ -121,7 +121,7 @@ def unmodified_dimensions(source: Shape, result: Shape) -> tuple[tuple[int, int]
     return tuple(p for p, q in pairwise(cuts) if q[0] - p[0] == 1 == q[1] - p[1])
 
 
-def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
+def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Ints) -> list[int] | None:
     """The places of `dimensions` in `result`; None if changed (`ReshapeLeavesDimensionsUnmodified`)."""
     if not is_sorted(dimensions):
         return None

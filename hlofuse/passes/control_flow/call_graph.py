@@ -110,7 +110,15 @@ class HloComputationDeduplicator(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         instead = self._duplicates(module)
         if self.mark_fusions:
-            _mark(module, instead)
+            # `HloModule::MarkFusionDuplications`.
+            for fusion in module.instructions():
+                first = instead.get(fusion.fused_computation) if fusion.opcode == "fusion" else None
+                representative = first.fusion if first is not None else None
+                if representative is not None:
+                    for x in (representative, fusion):
+                        given = x.attributes.get("metadata") or OpMetadata()
+                        metadata = replace(given, deduplicated_name=representative.name)
+                        set_attribute(x, "metadata", metadata)
             return bool(instead)
         for copy, found in instead.items():
             for caller in list(copy.callers):
@@ -139,18 +147,6 @@ class HloComputationDeduplicator(Pass):
             if found is not computation:
                 instead[computation] = found
         return instead
-
-
-def _mark(module: Module, instead: dict[Computation, Computation]) -> None:
-    """`HloModule::MarkFusionDuplications`."""
-    for fusion in module.instructions():
-        first = instead.get(fusion.fused_computation) if fusion.opcode == "fusion" else None
-        representative = first.fusion if first is not None else None
-        if representative is not None:
-            for x in (representative, fusion):
-                given = x.attributes.get("metadata") or OpMetadata()
-                metadata = replace(given, deduplicated_name=representative.name)
-                set_attribute(x, "metadata", metadata)
 
 
 class PropagateCallMetadata(Pass):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach, values, with_trait
+from hlofuse.ir import Computation, Instruction, Ints, Module, Shape, callees, reach, values, with_trait
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.removing import has_side_effect, replace_instruction
 from hlofuse.passes.base import Pass, RewritePass
@@ -103,7 +103,7 @@ def _read_elements(x: Instruction) -> list[int]:
     return sorted({user.tuple_index for user in x.users if user.opcode == "get-tuple-element"})
 
 
-def _some_elements(at: Instruction, source: Instruction, remaining: Sequence[int]) -> Instruction:
+def _some_elements(at: Instruction, source: Instruction, remaining: Ints) -> Instruction:
     return make.tuple_of(at, [make.get_tuple_element(at, source, k) for k in remaining])
 
 

@@ -192,7 +192,7 @@ class Partition:
             factors = {f: axes for f, axes in zip(rule.result, found[0], strict=True) if axes}
             if not self._divide_operands(x, rule, factors):
                 return False
-        if x.opcode in ("broadcast", "iota") and max(len(x.users), reader.operands.count(x)) > 1:
+        if x.opcode in ("broadcast", "iota") and max(x.user_count, reader.operands.count(x)) > 1:
             x = make.copy_of(x, x.operands)
             reader.replace_operand(number, x)
         self._repeated.add(x)

@@ -171,7 +171,7 @@ class GpuAliasInfo(AliasInfo):
         self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
     ) -> bool | None:
         if user.opcode in ("all-reduce", "collective-broadcast"):
-            return len(user.operands) == 1 or (
+            return user.operand_count == 1 or (
                 len(user_index) == 1 and user.operands[user_index[0]] is operand
             )
         if user.opcode == "custom-call":
@@ -182,7 +182,7 @@ class GpuAliasInfo(AliasInfo):
 
 
 def _is_added_matrix(operand: Instruction, call: Instruction, user_index: Index) -> bool:
-    if custom_call_target(call) != _MATMUL or len(call.operands) < 3 or user_index != (0,):
+    if custom_call_target(call) != _MATMUL or call.operand_count < 3 or user_index != (0,):
         return False
     config = call.attributes.get("backend_config") or {}
     beta = config.get("gemm_backend_config", {}).get("beta", 0) if isinstance(config, dict) else 0

@@ -45,8 +45,6 @@ _NO_COPIES = ("xla_disable_while_loop_copies", "xla.disable_while_loop_copies")
 #
 # Mirrors `AddCopiesToResolveInterference` with the functions it calls, but for the chains of send and recv
 # that go around a loop (`AddCopiesForNonCopyableTransitions`).
-
-
 def add_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:
     alias = HloAlias(module, alias_info)
     for computation in non_fusion_computations(module):
@@ -78,7 +76,7 @@ def _add_for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
         shape_tree(loop.shape).indices, dataflow.values_of(init), dataflow.values_of(loop), strict=True
     ):
         is_copyable = not index or not (
-            index[0] < len(init.operands) and init.operands[index[0]].opcode in _NON_COPYABLE
+            index[0] < init.operand_count and init.operands[index[0]].opcode in _NON_COPYABLE
         )
         if before is not after and is_copyable:
             indices.add(index)
@@ -131,7 +129,7 @@ def _add_for_in_place(x: Instruction, pairs: list[InPlacePair], because: Because
     copied = set()
     for pair in pairs:
         number = pair.operand_number
-        if number in copied or number >= len(x.operands):
+        if number in copied or number >= x.operand_count:
             continue
         if is_flagged(x, _DISJOINT) and all(
             u is x or is_flagged(u, _DISJOINT) for u in x.operands[number].users
@@ -201,8 +199,6 @@ def copy_for_users(x: Instruction, indices: Collection[Index]) -> dict[Index, In
 
 # The values of each buffer in the order in which they are there, as lists that can be joined. Mirrors
 # `CopyRemover::ValueNode` and the order that its constructor gives them (`xla/service/copy_removal.cc`).
-
-
 class ValueNode:
     """One value of a buffer between those before and after it; after the last one comes the first."""
 
@@ -492,8 +488,6 @@ def _clean_up(module: Module) -> None:
 # A second look at copies once the order of execution is known.
 #
 # Mirrors `RunPostSchedulingCopyInsertion` (`gpu_compiler.cc`), without copies for memory that devices share.
-
-
 @dataclass(frozen=True)
 class PostSchedulingCopyInsertion(CopyInsertion):
     """Removes copies that the schedule makes needless and adds those for read-only memory again. XLA runs it
@@ -529,8 +523,6 @@ def _sequential_ordering(info: AliasInfo, calls: CallSites, _compared: Iterable[
 #
 # Mirrors `CopyInsertion::AddSpecialCaseCopies` (`xla/service/copy_insertion.cc`): read-only memory may not be
 # overwritten, and every result of the module needs memory of its own.
-
-
 def add_special_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:
     found = _SpecialCases(module, alias_info)
     for buffer in found.alias.shared_buffers:

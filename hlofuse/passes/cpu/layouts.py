@@ -108,7 +108,10 @@ def _canonicalize(x: Instruction) -> None:
     wanted = f"b{spatial}f", f"{spatial}io", f"b{spatial}f"
     given = numbers.lhs, numbers.rhs, numbers.output
     orders = [list(map(own.index, labels)) for own, labels in zip(given, wanted, strict=True)]
-    operands = [_transpose(o, order) for o, order in zip((source, kernel), orders, strict=False)]
+    operands = [
+        make.transpose(o, o, order, array(o.element_type, permute(o.sizes, order)))
+        for o, order in zip((source, kernel), orders, strict=False)
+    ]
     raw = x.attributes.given("window", "feature_group_count", "batch_group_count", "operand_precision")
     result = array(x.element_type, permute(x.sizes, orders[2]))
     new = make.add(
@@ -120,7 +123,3 @@ def _canonicalize(x: Instruction) -> None:
         dim_labels="{}_{}->{}".format(*wanted),
     )
     replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape))
-
-
-def _transpose(x: Instruction, order: list[int]) -> Instruction:
-    return make.transpose(x, x, order, array(x.element_type, permute(x.sizes, order)))

@@ -116,12 +116,12 @@ def _is_elementwise_supported(x: Instruction, release: Release) -> bool:
     if any(s.element_type not in _ELEMENTWISE_TYPES for s in (x.shape, *(o.shape for o in x.operands))):
         return False
     unary = _UNARY | _OF_ANGLES if release.ynn_computes_angles else _UNARY
-    return x.opcode in {1: unary, 2: _BINARY}.get(len(x.operands), frozenset())
+    return x.opcode in {1: unary, 2: _BINARY}.get(x.operand_count, frozenset())
 
 
 def is_dot_supported(dot: Instruction, release: Release) -> bool:
     """`IsDotSupportedByYnn`; a dot with one contracted and at most one free dimension on each side."""
-    if len(dot.operands) != 2:
+    if dot.operand_count != 2:
         return False
     shapes = [dot.operands[0].shape, dot.operands[1].shape, dot.shape]
     types = _types(*shapes)
@@ -150,7 +150,7 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
 
 def is_reduction_supported(x: Instruction, release: Release) -> bool:
     """`IsReduceLikeOpSupportedByYnn`; in 0.9 `IsReduceLikeOpOffloadedToYnn`."""
-    if len(x.operands) != 2 or x.element_type not in _TYPES or not _laid_out(x, release):
+    if x.operand_count != 2 or x.element_type not in _TYPES or not _laid_out(x, release):
         return False
     source, init = x.operands
     if x.opcode == "reduce":
@@ -297,7 +297,7 @@ class _Growing(Struct):
                 if all(u is fusion or u is instruction or u in self._fused for u in operand.users):
                     frontier.append((operand, "up"))
                     visited.add(operand)
-        if len(instruction.users) != 1 or direction == "up":
+        if instruction.user_count != 1 or direction == "up":
             return
         (user,) = instruction.users
         if user not in self._fused and user not in visited:
@@ -321,7 +321,7 @@ def _append_consumer(fusion: Instruction, consumer: Instruction) -> Instruction:
             operands.append(body.root)
             continue
         if operand not in fusion.operands:
-            number = len(fusion.operands)
+            number = fusion.operand_count
             parameter = Instruction(f"param_{number}", operand.shape, "parameter", payload=str(number))
             body.add_instruction(parameter)
             fusion.append_operand(operand)

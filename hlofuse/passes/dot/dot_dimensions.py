@@ -1,10 +1,9 @@
 """Passes that merge, sort and normalize the dimensions of products."""
 
 import math
-from collections.abc import Sequence
 
 from hlofuse.cost.gpu.reductions import neighbours
-from hlofuse.ir import Instruction, Module, Predicate, Shape, replace, replace_instruction
+from hlofuse.ir import Dims, Instruction, Ints, Module, Predicate, Shape, replace, replace_instruction
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.passes.base import (
     ExpandPass,
@@ -29,7 +28,7 @@ class DotDecomposer(ExpandPass):
     name = "dot_decomposer"
 
     def is_wanted(self, x: Instruction) -> bool:
-        is_product = x.opcode == "dot" and len(x.operands) == 2
+        is_product = x.opcode == "dot" and x.operand_count == 2
         return is_product and not all(_is_canonical(x, side) for side in (0, 1))
 
     def handle(self, dot: Instruction) -> bool:
@@ -152,7 +151,7 @@ class DotDimensionSorter(ExpandPass):
         return replaced(dot, dot_like(dot, dot.shape, dot.operands[0], dot.operands[1], new))
 
 
-def _are_neighbours(dimensions: Sequence[int]) -> bool:
+def _are_neighbours(dimensions: Ints) -> bool:
     return bool(dimensions) and max(dimensions) - min(dimensions) == len(dimensions) - 1
 
 
@@ -177,7 +176,7 @@ def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
     for operand in concatenate.operands:
         nested = operand.opcode == "concatenate" and operand.dimensions == concatenate.dimensions
         parts += operand.operands if nested else [operand]
-    if len(parts) == len(concatenate.operands) and parts == concatenate.operands:
+    if len(parts) == concatenate.operand_count and parts == concatenate.operands:
         return False
     dimensions = concatenate.raw("dimensions") or "{0}"
     return replaced(
@@ -289,7 +288,7 @@ def _as_dot(x: Instruction) -> Instruction:
     return add(x, "dot", x.shape, [lhs, rhs], copied_attributes=attributes)
 
 
-def _next(dimensions: Sequence[int]) -> tuple[int, ...]:
+def _next(dimensions: Ints) -> Dims:
     return tuple(d + 1 for d in dimensions)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Record, computation_of, replace
+from hlofuse.ir import Computation, Instruction, InstructionMap, Module, Record, computation_of, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
@@ -222,7 +222,7 @@ class DotMerger(Pass):
         if not classes:
             return False
         order = _Order(computation)
-        replacements = dict[Instruction, Instruction]()
+        replacements = InstructionMap()
         products = []
         for key in sorted(classes):
             usages = sorted(classes[key], key=lambda usage: (usage.size if weighs else 0, usage.dot.id))
@@ -384,7 +384,7 @@ class _Order:
 
 def _shorten(start: Instruction) -> None:
     """Make the reshapes and transposes from `start` on as few as may be (`SimplifyConsumerChain`)."""
-    if len(start.operands) != 1:
+    if start.operand_count != 1:
         return
     producer = start.operand
     tracker = ShapeTracker.of(producer.sizes)
@@ -393,7 +393,7 @@ def _shorten(start: Instruction) -> None:
     while current.opcode in _SHAPES and not current.has_control_dependencies:
         tracker.append(current)
         chain.append(current)
-        if len(current.users) != 1:
+        if current.user_count != 1:
             break
         current = current.users[0]
     if not chain:

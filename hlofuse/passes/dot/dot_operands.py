@@ -27,9 +27,8 @@ from hlofuse.passes.common.shapes import array, is_identity, labels_of, permute,
 from hlofuse.rules.rewrites import WIDENED
 from hlofuse.trace import Recorder
 
+
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
-
-
 @dataclass(frozen=True)
 class GemvRewriter(VisitPass):
     name = "gemv-rewriter"
@@ -181,7 +180,7 @@ class TransposeFolding(Pass):
         moved = [side for side, o in enumerate(x.operands) if o.opcode == "transpose"]
         if x.opcode == "convolution":
             return moved if self.into_convolutions else []
-        if x.opcode != "dot" or len(x.operands) != 2 or any(o.rank < 2 for o in x.operands):
+        if x.opcode != "dot" or x.operand_count != 2 or any(o.rank < 2 for o in x.operands):
             return []
         can_fold = self.can_fold or _is_row_column
         return [side for side in moved if not is_identity(x.operands[side].dimensions) and can_fold(x, side)]
@@ -244,7 +243,7 @@ class DotOperand(Record):
     def total(self, category: int) -> int:
         return math.prod(self.group_sizes(category))
 
-    def categories(self) -> tuple[int, ...]:
+    def categories(self) -> Dims:
         found = {d: category for category in CATEGORIES for d in self.groups[category]}
         return tuple(found[d] for d in range(len(self.sizes)))
 

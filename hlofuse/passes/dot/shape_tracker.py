@@ -11,7 +11,7 @@ from operator import mul
 from msgspec import Struct
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Dims, Instruction
+from hlofuse.ir import Dims, Instruction, Ints
 from hlofuse.passes.common.make import added
 from hlofuse.passes.common.shapes import array, is_identity, permute, permuted
 
@@ -19,12 +19,12 @@ View = tuple[tuple[int, int], ...]
 """Pairs of stride and extent, the outermost first; no extent is 1 but in a view of one element."""
 
 
-def compact(sizes: Sequence[int]) -> View:
+def compact(sizes: Ints) -> View:
     """All elements in the order they lie in."""
     return ((1, math.prod(sizes)),)
 
 
-def of_dimensions(sizes: Sequence[int], dimensions: Sequence[int]) -> View:
+def of_dimensions(sizes: Ints, dimensions: Ints) -> View:
     """These dimensions of a row-major array."""
     return tuple((math.prod(sizes[d + 1 :]), sizes[d]) for d in dimensions)
 
@@ -60,7 +60,7 @@ def packed(view: View) -> View:
     return tuple(out)
 
 
-def split(view: View, sizes: Sequence[int]) -> list[View] | None:
+def split(view: View, sizes: Ints) -> list[View] | None:
     """The view of every dimension when it is cut into these; None where a cut goes through a piece."""
     parts = []
     remaining = iter(view)
@@ -158,7 +158,7 @@ class ShapeTracker(Struct):
     views: list[View]
 
     @classmethod
-    def of(cls, sizes: Sequence[int]) -> ShapeTracker:
+    def of(cls, sizes: Ints) -> ShapeTracker:
         """From an array to itself."""
         return cls(tuple(sizes), tuple(sizes), [compact(sizes)])
 
@@ -194,13 +194,13 @@ class ShapeTracker(Struct):
         else:
             raise NotTracked
 
-    def reshape(self, sizes: Sequence[int]) -> None:
+    def reshape(self, sizes: Ints) -> None:
         """Follow a reshape of the result; NotTracked where it has another number of elements."""
         if math.prod(sizes) != math.prod(self.result):
             raise NotTracked
         self.result = tuple(sizes)
 
-    def transpose(self, permutation: Sequence[int]) -> None:
+    def transpose(self, permutation: Ints) -> None:
         before, self.result = self.result, permute(self.result, permutation)
         if math.prod(before) == 1:
             return
@@ -214,7 +214,7 @@ class ShapeTracker(Struct):
         self.views[-1] = joined([parts[wide.index(d)] for d in permutation if before[d] != 1])
         fold(self.views)
 
-    def transpose_first(self, permutation: Sequence[int]) -> None:
+    def transpose_first(self, permutation: Ints) -> None:
         """Put a transpose ahead of everything."""
         if is_identity(permutation):
             return
@@ -245,7 +245,7 @@ class ShapeTracker(Struct):
         back.reshape(self.source)
         return back
 
-    def narrow(self, dimensions: Sequence[int]) -> ShapeTracker:
+    def narrow(self, dimensions: Ints) -> ShapeTracker:
         """Only these of the source's dimensions, in this order; the result has no dimension of size 1."""
         ordered = sorted(dimensions)
         remaining = ShapeTracker.of([self.source[d] for d in ordered])
@@ -262,7 +262,7 @@ class ShapeTracker(Struct):
         remaining.result = tuple(extent for _, extent in found[0][-1])
         return remaining
 
-    def mapped(self, dimensions: Sequence[int]) -> list[int] | None:
+    def mapped(self, dimensions: Ints) -> list[int] | None:
         """The dimensions that hold what these did, without ones (`MapInputDimensionsToOutputUnordered`)."""
         wide = [d for d in dimensions if self.source[d] != 1]
         if not wide:
@@ -362,13 +362,13 @@ def zipped(trackers: Sequence[ShapeTracker]) -> ShapeTracker:
 def _lineage(instruction: Instruction) -> dict[Instruction, None]:
     """The instruction and what it is made of, while that is one."""
     found = {instruction: None}
-    while len(instruction.operands) == 1:
+    while instruction.operand_count == 1:
         instruction = instruction.operand
         found[instruction] = None
     return found
 
 
-def _finer(wanted: Sequence[int], present: Sequence[int]) -> tuple[Dims, list[int]]:
+def _finer(wanted: Ints, present: Ints) -> tuple[Dims, list[int]]:
     """`wanted` with the further cuts of `present`, and the end of each wanted dimension in it."""
     needed = list(accumulate(wanted, mul))
     there = list(accumulate(present, mul))

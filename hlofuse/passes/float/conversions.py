@@ -50,9 +50,9 @@ class ConvertMover(Pass):
 
 
 def _move_down(x: Instruction) -> bool:
-    converts = [o for o in x.operands if o.opcode == "convert" and len(o.users) == 1]
+    converts = [o for o in x.operands if o.opcode == "convert" and o.user_count == 1]
     constants = [o for o in x.operands if o.opcode == "constant"]
-    if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != len(x.operands):
+    if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != x.operand_count:
         return False
     sources = {o.operand.element_type for o in converts}
     narrow = converts[0].operand.shape
@@ -74,7 +74,7 @@ def _move_up(computation: Computation) -> bool:
         if convert.opcode != "convert" or convert.computation is None:
             continue
         x, of = convert.operand, convert.element_type
-        if len(x.users) != 1 or x.opcode not in _COMMUTES:
+        if x.user_count != 1 or x.opcode not in _COMMUTES:
             continue
         if x.shape.bit_width <= convert.shape.bit_width or _is_packed(of):
             continue
@@ -334,7 +334,7 @@ class _Normalizing:
                 if any(_count(s, self._low) for s in inner):
                     narrow_functions.append(function)
         if x.opcode not in _NARROW:
-            for number in range(len(x.operands)):
+            for number in range(x.operand_count):
                 self._widen_operand(x, number)
             self._widen_result(x)
         elif x.opcode == "opt-barrier" or not any(_count(s, self._high) for s in shapes):

@@ -26,7 +26,7 @@ class VariadicOpSplitter(Pass):
         changed = False
         for computation in module.non_fusion_computations():
             for concatenate in computation.instructions:
-                if concatenate.opcode == "concatenate" and len(concatenate.operands) > batch:
+                if concatenate.opcode == "concatenate" and concatenate.operand_count > batch:
                     _split(computation, concatenate, batch, recorder)
                     changed = True
         return changed

@@ -180,7 +180,18 @@ class _Siblings:
 
     def _join(self, fusion: Instruction, other: Instruction, profit: int) -> None:
         self._reachability.merge(other, fusion)
-        partners = self._partners_of_both(fusion, other)
+        # Candidates the joined kernel may have, with what each shared so far (`GetNewFusibles`).
+        connected, consumed = self._reachability.connected, self._consumed
+        remaining = [
+            (x, p) for x, p in self._partners[fusion] if x not in consumed and not connected(fusion, x)
+        ]
+        instructions = {x for x, _ in remaining}
+        self._partners[fusion] = list(remaining)
+        for x, _ in self._partners[other]:
+            if x is not fusion and x not in consumed and x not in instructions and not connected(fusion, x):
+                remaining.append((x, 0))
+        self._partners[other] = []
+        partners = remaining
         pair, names = (other, fusion), (other.name, fusion.name)
         joined = self._fuse(fusion, other)
         self._consumed.update({fusion, other} - {joined})
@@ -200,20 +211,6 @@ class _Siblings:
                 self._push(joined, partner, new)
             if old == 0:
                 self._partners[joined].append((partner, new))
-
-    def _partners_of_both(self, fusion: Instruction, other: Instruction) -> list[tuple[Instruction, int]]:
-        """Candidates the joined kernel may have, with what each shared so far (`GetNewFusibles`)."""
-        connected, consumed = self._reachability.connected, self._consumed
-        remaining = [
-            (x, p) for x, p in self._partners[fusion] if x not in consumed and not connected(fusion, x)
-        ]
-        instructions = {x for x, _ in remaining}
-        self._partners[fusion] = list(remaining)
-        for x, _ in self._partners[other]:
-            if x is not fusion and x not in consumed and x not in instructions and not connected(fusion, x):
-                remaining.append((x, 0))
-        self._partners[other] = []
-        return remaining
 
     def _fuse(self, fusion: Instruction, other: Instruction) -> Instruction:
         """Move one into the other, whichever has several results already taking the other in (`Fuse`)."""

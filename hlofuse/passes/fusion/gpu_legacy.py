@@ -8,7 +8,7 @@ from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir import Computation, Instruction, Module, computation_of, values
+from hlofuse.ir import Computation, Computations, Instruction, Module, computation_of, values
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules import fusion_merger
@@ -116,7 +116,7 @@ class _LegacyDriver(FusionDriver):
             options.may_duplicate, self.release, options.settings, self.is_expensive, model=self.model
         )
 
-    def computations(self) -> list[Computation]:
+    def computations(self) -> Computations:
         return fusible_computations(self.module, self.release)
 
     def is_expensive(self, instruction: Instruction) -> bool:

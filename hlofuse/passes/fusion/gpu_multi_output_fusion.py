@@ -58,7 +58,17 @@ class _Driver:
             changed |= self._fuse_siblings(producer)
             consumer = self._best_consumer(producer)
             if consumer is not None:
-                self._fuse_producer(producer, consumer)
+                name = consumer.name
+                kind = choose_kind(producer, consumer, self._model)
+                times = self._model.multi_output_times(producer, consumer)
+                self._forget(producer, consumer)
+                fusion = consumer
+                if consumer.opcode != "fusion":
+                    fusion = fuse_in_place_of(consumer, kind)
+                    self._reach.replace(consumer, fusion)
+                self._merge(fusion, producer)
+                created = fusion is not consumer
+                self._record(producer, name, fusion, "multi-output", rules.SAVES_TIME, times, created=created)
                 changed = True
         return changed
 
@@ -69,7 +79,7 @@ class _Driver:
             message = f"Operand {parent.name} = {parent.opcode}({operands}) is not profitable"
             self._refuse(parent, None, Verdict(rules.IS_SCALAR, message=message))
             return False
-        if len(parent.users) < 2:
+        if parent.user_count < 2:
             return False
         siblings = [x for x in parent.users if self._is_candidate(x)]
         siblings.sort(key=_preference, reverse=True)
@@ -133,19 +143,6 @@ class _Driver:
             if consumer is not best:
                 self._refuse(producer, consumer, Verdict(rules.ANOTHER_PREFERRED))
         return best
-
-    def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
-        name = consumer.name
-        kind = choose_kind(producer, consumer, self._model)
-        times = self._model.multi_output_times(producer, consumer)
-        self._forget(producer, consumer)
-        fusion = consumer
-        if consumer.opcode != "fusion":
-            fusion = fuse_in_place_of(consumer, kind)
-            self._reach.replace(consumer, fusion)
-        self._merge(fusion, producer)
-        created = fusion is not consumer
-        self._record(producer, name, fusion, "multi-output", rules.SAVES_TIME, times, created=created)
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
         self._reach.merge(fusion, other)

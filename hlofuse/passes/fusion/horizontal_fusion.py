@@ -254,7 +254,7 @@ class _LoopDriver:
                 rule = rules.TOO_MANY
                 results = len(outputs_of(kernel))
                 outputs += results
-                pointers += len(kernel.operands) + results
+                pointers += kernel.operand_count + results
                 cost += rules.unroll_cost(kernel)
                 if outputs >= most:
                     message = f"hit max fusion batch size: {outputs}"

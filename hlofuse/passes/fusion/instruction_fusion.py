@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import is_embedded
 from hlofuse.analysis.elementwise import is_expensive, is_fusible
-from hlofuse.ir import Computation, Instruction, Module
+from hlofuse.ir import Computation, Computations, Instruction, Module
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.passes.base import ReleasePass, any_change
 from hlofuse.rules.instruction_fusion import (
@@ -62,7 +62,7 @@ class FusionDriver:
         self.state = FusionState(options.may_duplicate, options.release, options.settings, self.is_expensive)
         self._settled = False  # whether the latest refusal holds for good
 
-    def computations(self) -> list[Computation]:
+    def computations(self) -> Computations:
         """The computations to visit, in order (`GetFusionComputations`)."""
         found = non_fusion_computations(self.module)
         return [c for c in found if not is_embedded(c)] if self.release.embedded_computations_stay else found

@@ -4,7 +4,7 @@ from typing import Any
 
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.ir import Computation, Instruction, Module, copy_module, numbered, reach
+from hlofuse.ir import Computation, Dims, Instruction, Instructions, Module, copy_module, numbered, reach
 from hlofuse.ir.names import own_name
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.instruction_fusion import may_fuse_into_in_place, producer_is_root
@@ -43,7 +43,7 @@ def _ends(computation: Computation) -> set[Instruction]:
         while True:
             following = {u for x in grown for u in x.users} - {*grown}
             x = min(following, key=order.__getitem__, default=product)
-            if x in claimed and x.opcode != "convolution" and len(product.users) > 1:
+            if x in claimed and x.opcode != "convolution" and product.user_count > 1:
                 kernel = [product]
             goes_on = (is_loop(x) or x.opcode == "bitcast") and x.is_array and x not in claimed
             if x is product or not goes_on or x.element_count != product.element_count:
@@ -61,12 +61,12 @@ def _ends(computation: Computation) -> set[Instruction]:
 
 def _rank(product: Instruction) -> int:
     """Its place among products that meet: those with one reader that compute a larger operand come first."""
-    if len(product.users) > 1:
+    if product.user_count > 1:
         return 2
     operands = [(o, without_bitcasts(o)) for o in product.operands]
     size = product.byte_size
     larger = [(o, x) for o, x in operands if is_loop(x) and o.byte_size > size]
-    if any(len(o.users) == len(x.users) == 1 for o, x in larger):
+    if any(o.user_count == x.user_count == 1 for o, x in larger):
         return 0
     sliced = any(x.opcode == "dynamic-slice" and x.byte_size >= size for _, x in operands)
     return 1 if larger or sliced else 2
@@ -99,7 +99,7 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> None:
 
 def _last_alone(x: Instruction, rank: int) -> Instruction:
     """The end of a chain of elementwise operations, each with one reader."""
-    while len(x.users) == 1 and is_loop(x.users[0]) and x.users[0].rank == rank:
+    while x.user_count == 1 and is_loop(x.users[0]) and x.users[0].rank == rank:
         x = x.users[0]
     return x
 
@@ -113,7 +113,7 @@ class Prediction(OnlySkipped):
         module = copy_module(module)
         module.begin_run()
         _Driver(InstructionFusion(release=AROUND_FUSION), module, self).run()
-        self._groups = dict[Instruction, list[Instruction]]()
+        self._groups = dict[Instruction, Instructions]()
         for computation in launched_computations(module):
             self._merge(computation)
         self._kernels = dict[str | None, set[int]]()
@@ -207,7 +207,7 @@ def _is_angle(kernel: Instruction) -> bool:
     return (kernel.fused_root if is_created(kernel) else kernel).opcode in ("sine", "cosine")
 
 
-def _size(kernel: Instruction) -> tuple[int, ...]:
+def _size(kernel: Instruction) -> Dims:
     root = kernel.fused_root if is_created(kernel) else kernel
     shape = root.operand.shape if root.opcode == "reduce" else root.shape
     return next(leaf.dimensions for _, leaf in shape.leaves())

@@ -32,10 +32,10 @@ class MoveCopyToUsers(VisitPass):
     def handle(self, user: Instruction) -> bool:
         opcode = user.opcode
         is_binary, joins = opcode in ELEMENTWISE_BINARY, opcode == "concatenate"
-        count = len(user.operands) if is_binary or joins else 1
+        count = user.operand_count if is_binary or joins else 1
         if any(o.opcode != "copy" for o in user.operands[:count]) or user.is_tuple:
             return False
-        if opcode == "convert" and len(user.users) == 1 and user.users[0].opcode == "convolution":
+        if opcode == "convert" and user.user_count == 1 and user.users[0].opcode == "convolution":
             return False
         sources = [o.operands[0] for o in user.operands[:count]]
         if is_binary and len({s.shape.key for s in sources}) > 1:
@@ -203,12 +203,12 @@ class CopyFusion(DevicePass):
         others = []
         for user in fusion.users:
             copy = user
-            if copy.opcode == "get-tuple-element" and len(copy.users) == 1:
+            if copy.opcode == "get-tuple-element" and copy.user_count == 1:
                 if _is_reduction(fusion.fused_root.operands[copy.tuple_index], model):
                     others.append(user)
                     continue
                 copy = copy.users[0]
-            if copy.opcode == "bitcast" and len(copy.users) == 1:
+            if copy.opcode == "bitcast" and copy.user_count == 1:
                 copy = copy.users[0]
             if _is_plain_copy(copy) and self._fits(fusion, copy, model):
                 copies.append(copy)

@@ -39,15 +39,11 @@ class DynamicSliceAnnotator(Pass):
             for i in computation:
                 place = _place(i, series) if i.opcode in ("dynamic-slice", "dynamic-update-slice") else None
                 if place is not None:
-                    _annotate(i, place)
+                    found = {"loop_index": "0"} if place.in_loop else {}
+                    found |= {"byte_offset": str(place.offset), "byte_stride": str(place.stride)}
+                    set_attribute(i, "backend_config", gpu_config_text("dynamic_slice_config", found))
                     changed = True
         return changed
-
-
-def _annotate(i: Instruction, place: _Place) -> None:
-    found = {"loop_index": "0"} if place.in_loop else {}
-    found |= {"byte_offset": str(place.offset), "byte_stride": str(place.stride)}
-    set_attribute(i, "backend_config", gpu_config_text("dynamic_slice_config", found))
 
 
 def _place(i: Instruction, series: _Series) -> _Place | None:

@@ -1,13 +1,12 @@
 """XLA:GPU's layout constraints (`xla/backends/gpu/transforms/layout_assignment.cc`)."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import COMPLEX_TYPES, FLOATING_TYPES, Instruction, Module, Shape, values, with_trait
+from hlofuse.ir import COMPLEX_TYPES, FLOATING_TYPES, Instruction, Ints, Module, Shape, values, with_trait
 from hlofuse.passes.base import DevicePass
 from hlofuse.passes.common.dots import DotDimensions, free_dimensions, free_sizes
 from hlofuse.passes.common.shapes import aligned, descending, is_sorted, permute, relaid, without_ones
@@ -23,9 +22,9 @@ _TINY_DOT_ELEMENTS = 100  # `xla_gpu_gemm_rewrite_size_threshold`
 
 def is_matrix(
     shape: Shape,
-    batch: Sequence[int],
-    rows: Sequence[int],
-    columns: Sequence[int],
+    batch: Ints,
+    rows: Ints,
+    columns: Ints,
 ) -> bool:
     """True if batch, rows, columns are contiguous, batch not minor-most (`MatrixLayout::For`)."""
     order = shape.minor_to_major
@@ -183,14 +182,14 @@ class _GpuLayouts(LayoutAssignment):
             return
         order = tuple(range(rank - 1, -1, -1))
         defined = self.buffers.defined_by(sort)
-        for number in range(len(sort.operands)):
+        for number in range(sort.operand_count):
             self.set_array_operand_layout(sort, number, order)
             self.set_buffer_layout(defined[()] if sort.is_array else defined[number,], order)
 
     def _constrain_transpose(self, transpose: Instruction) -> None:
         """If a dot can, it writes so that its transpose is a row-major bitcast."""
         dot = transpose.operand
-        if dot.opcode != "dot" or len(dot.users) > 1:
+        if dot.opcode != "dot" or dot.user_count > 1:
             return
         shape = relaid(dot.shape, transpose.dimensions[::-1])
         if is_matrix_of_dot(shape, dot):
@@ -219,7 +218,7 @@ class _GpuLayouts(LayoutAssignment):
             self._set_dot_layout(constraint, dot)
 
     def _set_dot_operand_layout(
-        self, dot: Instruction, number: int, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]
+        self, dot: Instruction, number: int, batch: Ints, rows: Ints, columns: Ints
     ) -> None:
         """`SetDotOperandLayout`: as it is, else row-major, else group by group."""
         shape = dot.operands[number].shape

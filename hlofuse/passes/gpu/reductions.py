@@ -1,7 +1,7 @@
 """Passes on reductions and transposes: fewer dimensions, in the order they lie in memory; partial sums."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.reductions import (
     reduction_of,
 )
 from hlofuse.cost.gpu.shapes import inverse, normalized_transpose
-from hlofuse.ir import Instruction, Instructions, Module, Shape
+from hlofuse.ir import Instruction, Instructions, InstructionSequence, Module, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import add, added, bitcast
@@ -33,11 +33,11 @@ from hlofuse.trace import Recorder
 
 def inputs_of(reduce: Instruction) -> Instructions:
     """`HloReduceInstruction::inputs`."""
-    return reduce.operands[: len(reduce.operands) // 2]
+    return reduce.operands[: reduce.operand_count // 2]
 
 
 def initial_values_of(reduce: Instruction) -> Instructions:
-    return reduce.operands[len(reduce.operands) // 2 :]
+    return reduce.operands[reduce.operand_count // 2 :]
 
 
 def kind_of(reduce: Instruction) -> Reduction:
@@ -54,7 +54,7 @@ def has_own_emitter(reduce: Instruction, device: DeviceDescription) -> bool:
 def reduce_like(
     reduce: Instruction,
     shape: Shape,
-    inputs: Sequence[Instruction],
+    inputs: InstructionSequence,
     dimensions: Iterable[int],
 ) -> Instruction:
     """The same reduction of other inputs over other dimensions, added to its computation."""
@@ -321,7 +321,7 @@ def _decompose(reduce: Instruction) -> bool:
         parts = [make.copied(make.get_tuple_element(reduce, new, k), shape) for k, shape in enumerate(wanted)]
         return replaced(reduce, make.tuple_of(reduce, parts))
     (shape,) = wanted
-    if len(reduce.users) == 1 and reduce.users[0].opcode == "convert":
+    if reduce.user_count == 1 and reduce.users[0].opcode == "convert":
         # The two stay side by side.
         convert = reduce.users[0]
         wide = make.convert(convert, new, convert.element_type)

@@ -142,7 +142,7 @@ class _Matcher(Record):
             return None
         if not broadcast.shape.is_row_major or not reduce.shape.is_row_major:
             return None
-        if not self._is_fusible_reduction(reduce) or len(broadcast.users) != 1 or len(reduce.users) != 1:
+        if not self._is_fusible_reduction(reduce) or broadcast.user_count != 1 or reduce.user_count != 1:
             return None
         if broadcast.rank - 1 in broadcast.dimensions:
             return None
@@ -152,7 +152,7 @@ class _Matcher(Record):
         left = root.operand
         if not producer.is_array or not producer.shape.is_row_major:
             return None
-        if not self._leads_to(producer, left) or (producer is not left and len(left.users) != 1):
+        if not self._leads_to(producer, left) or (producer is not left and left.user_count != 1):
             return None
         return producer
 
@@ -161,7 +161,7 @@ class _Matcher(Record):
 
     def _trivial(self, instruction: Instruction) -> bool:
         """`IsTriviallyFusible`."""
-        if len(instruction.users) > 1 or not instruction.is_array or not instruction.shape.is_row_major:
+        if instruction.user_count > 1 or not instruction.is_array or not instruction.shape.is_row_major:
             return False
         if instruction.opcode == "bitcast":
             return True

@@ -435,7 +435,7 @@ class LayoutAssignment(Requests):
         if at_most_rank_1(instruction.shape):
             return
         if instruction.opcode == "all-reduce":
-            number = buffer.index[0] if len(instruction.operands) > 1 else 0
+            number = buffer.index[0] if instruction.operand_count > 1 else 0
             self.set_array_operand_layout(instruction, number, order, priority=constraint.priority)
             return
         depth_first = goes_depth_first(instruction)
@@ -484,7 +484,7 @@ class LayoutAssignment(Requests):
 
     def _places(self, user: Instruction, operand: Instruction) -> Sequence[int]:
         """The numbers under which it reads an operand."""
-        if len(user.operands) <= _FEW_OPERANDS:
+        if user.operand_count <= _FEW_OPERANDS:
             return [number for number, x in enumerate(user.operands) if x is operand]
         if user not in self.places:
             self.places[user] = {}
@@ -502,7 +502,7 @@ class LayoutAssignment(Requests):
         if user.opcode == "custom-call":
             self._to_aliased_output(constraint)
         if user.opcode == "all-reduce":
-            index = (number,) if len(user.operands) > 1 else ()
+            index = (number,) if user.operand_count > 1 else ()
             self.set_buffer_layout(self.buffers.defined_by(user)[index], constraint.shape.minor_to_major)
         changes = can_change_layout(user)
         if not operand.is_array or (changes and not user.is_array and user.opcode != "reduce"):

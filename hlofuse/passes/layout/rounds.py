@@ -242,7 +242,7 @@ def prepare(module: Module) -> None:
             if "operand_layout_constraints" in call.attributes:
                 for number in dict.fromkeys(number for _, number, _ in output_aliases(call)):
                     operand = call.operands[number]
-                    if operand.opcode != "copy" or len(operand.users) > 1:
+                    if operand.opcode != "copy" or operand.user_count > 1:
                         call.replace_operand(number, copied(operand, operand.shape))
 
 
@@ -252,7 +252,7 @@ def apply(layouts: LayoutAssignment, recorder: Recorder) -> None:
         constraint = layouts.constraint_of(computation)
         for instruction in computation.post_order():
             instruction.shape = found_layouts(layouts, instruction)
-            for number in range(len(instruction.operands)):
+            for number in range(instruction.operand_count):
                 shape = constraint.operand_shape(instruction, number)
                 if shape is not None and not same_layouts(shape, instruction.operands[number].shape):
                     _copy_operand(layouts, instruction, number, shape, recorder)
@@ -268,7 +268,7 @@ def _copy_operand(
 ) -> None:
     """`CopyOperandIfLayoutsDiffer`; in a branch that alone reads it, the copy is made there."""
     operand = user.operands[number]
-    if user.opcode == "conditional" and number > 0 and len(operand.users) == 1:
+    if user.opcode == "conditional" and number > 0 and operand.user_count == 1:
         _copy_in_branch(layouts.constraint_of(user.called_computations[number - 1]), operand.shape, shape)
         return
     computation = computation_of(user)

@@ -15,15 +15,14 @@ from hlofuse.trace import Recorder
 from .parts import body_of, carried_unchanged, condition_of, elements_read, loops_of, new_loop
 from .trip_count import trip_count
 
+
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
-
-
 class WhileLoopConstantSinking(Pass):
     name = "while-loop-constant-sinking"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
-        pending: list[Computation] = [module.entry]
+        pending = [module.entry]
         visited = set()
         while pending:
             computation = pending.pop()
@@ -46,7 +45,7 @@ class WhileLoopConstantSinking(Pass):
             return False
         carried = [g.tuple_index for g in carried_unchanged(body)]
         wanted = [k for k in carried if init.operands[k].opcode == "constant"]
-        into_body = [k for k in wanted if len(body.root.operands[k].users) > 1]
+        into_body = [k for k in wanted if body.root.operands[k].user_count > 1]
         tested = {r.tuple_index for r in elements_read(condition.parameters[0]) if r.users}
         into_condition = [k for k in wanted if k in tested]
         if into_body:

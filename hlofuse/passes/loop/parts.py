@@ -1,8 +1,8 @@
 """The parts of a loop, and loops that carry other values."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from hlofuse.ir import Computation, Instruction, Instructions, Shape, grouped, has_side_effect, numbered
+from hlofuse.ir import Computation, Instruction, Instructions, Ints, Shape, grouped, has_side_effect, numbered
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
@@ -159,7 +159,7 @@ class _Groups:
         self._parent[self.find(a)] = self.find(b)
 
 
-def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
+def keep(loop: Instruction, indices: Ints, instead: Mapping[int, int] | None = None) -> Instruction:
     """A loop of these elements; others are read as at first, or `instead` (`RemoveDeadTupleIndices`)."""
     init = loop.operand
     place = numbered(indices)

@@ -212,7 +212,7 @@ def _bound(loop: Instruction, index: int) -> int | None:
     if not is_element(a, parameter, index) or b.opcode != "constant":
         return None
     bound = integer_of(b)
-    shift: dict[str, Callable[[int], int]] = {"LT": lambda n: n, "LE": lambda n: n + 1}
+    shift = {"LT": lambda n: n, "LE": lambda n: n + 1}
     return shift[direction](bound) if bound is not None and direction in shift else None
 
 

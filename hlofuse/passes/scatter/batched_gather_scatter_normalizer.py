@@ -1,10 +1,8 @@
 """Batch dimensions become indices (`xla/service/batched_gather_scatter_normalizer.cc`), and scatters of which
 only the front is read are made smaller (`xla/backends/gpu/transforms/scatter_slice_simplifier.cc`)."""
 
-from collections.abc import Sequence
-
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Instructions, Ints, Module, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.passes.base import ReleasePass, RewritePass, replaced, substituted, visit_module
 from hlofuse.passes.common import make
@@ -28,7 +26,7 @@ class BatchedGatherScatterNormalizer(RewritePass):
     opcodes = ("gather", "scatter")
 
     def handle(self, x: Instruction) -> bool:
-        names, operands, at = _NAMES[x.opcode].split(), list(x.operands), len(x.operands) // 2
+        names, operands, at = _NAMES[x.opcode].split(), list(x.operands), x.operand_count // 2
         batch, of_indices, targets, taken = (numbers_of(x, name) for name in names)
         if not batch or (x.opcode == "gather" and set(batch) & set(targets)):
             return False
@@ -46,7 +44,7 @@ class BatchedGatherScatterNormalizer(RewritePass):
         return substituted(x, new)
 
 
-def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int]) -> Instruction:
+def _with_batch(x: Instruction, indices: Instruction, of_indices: Ints) -> Instruction:
     """The indices with a counter for each batch dimension in front (`CreateConcatIndices`)."""
     vector = int(x.attributes["index_vector_dim"])
     element_type = indices.element_type
@@ -104,7 +102,7 @@ def _first_selected(x: Instruction, select: Computation, rank: int) -> Computati
     """The selected of two elements together with its indices; -1 stands for outside of the array."""
     computation = Computation(f"{select.name}.reduce_window")
     types = [x.operand.element_type, *["s32"] * rank]
-    sides: list[list[Instruction]] = [[], []]
+    sides: list[Instructions] = [[], []]
     for k in range(2 * len(types)):
         shape = array(types[k % len(types)])
         sides[k // len(types)].append(computation.append_parameter(f"side.{k}", shape))
@@ -143,7 +141,7 @@ class ScatterSliceSimplifier(ReleasePass):
 def _sizes_read(
     scatter: Instruction,
     release: Release,
-) -> Sequence[int] | None:
+) -> Ints | None:
     """The sizes of reads that are slices from the start, or None (`ScatterSliceMatcher::InferShape`)."""
     base, update = scatter.operands[0].sizes, scatter.operands[-1].sizes
     if not base or not is_simplified_scatter(scatter):
@@ -177,14 +175,14 @@ def _sizes_read(
     return read if is_cut(scatter) else None
 
 
-def _slice_from_start(x: Instruction, sizes: Sequence[int]) -> Instruction:
+def _slice_from_start(x: Instruction, sizes: Ints) -> Instruction:
     """`CreateSliceFrom`."""
     ranges = SliceRanges(SliceRange(0, n, 1) for n in sizes)
     return make.derived(x, "slice", array(x.element_type, sizes), [x], slice=ranges)
 
 
-def _cut(scatter: Instruction, sizes: Sequence[int]) -> Instruction:
-    count = len(scatter.operands) // 2
+def _cut(scatter: Instruction, sizes: Ints) -> Instruction:
+    count = scatter.operand_count // 2
     bases = [_slice_from_start(o, sizes) for o in scatter.operands[:count]]
     new = scatter.clone([*bases, *scatter.operands[count:]], name="scatter")
     new.shape = Shape.maybe_tuple_of([b.shape for b in bases])

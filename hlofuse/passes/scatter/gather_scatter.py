@@ -1,12 +1,11 @@
 """Passes on gathers and scatters."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Dims, Instruction, Instructions, Module, Shape, replace_instruction
+from hlofuse.ir import Computation, Dims, Instruction, Instructions, Ints, Module, Shape, replace_instruction
 from hlofuse.passes.base import NotRepresentable, Pass, ReleasePass, RewritePass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation
@@ -41,7 +40,7 @@ class GatherSimplifier(ReleasePass, RewritePass):
         return substituted(gather, _simplified_gather(gather, order))
 
 
-def _indexed_first(array: Instruction, indexed: Sequence[int], is_any: bool) -> list[int]:
+def _indexed_first(array: Instruction, indexed: Ints, is_any: bool) -> list[int]:
     """All dimensions, indexed ones first unless `is_any` (`MakeOperandStartIndexPermutations`)."""
     dimensions = range(array.rank)
     return [*dimensions] if is_any else [*indexed, *(d for d in dimensions if d not in indexed)]
@@ -61,7 +60,7 @@ def _is_simplified(gather: Instruction) -> bool:
     )
 
 
-def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction:
+def _simplified_gather(gather: Instruction, order: Ints) -> Instruction:
     operand, indices = gather.operands
     sizes, offset = numbers_of(gather, "slice_sizes"), numbers_of(gather, "offset_dims")
     collapsed = numbers_of(gather, "collapsed_slice_dims")
@@ -124,7 +123,7 @@ def _expand(gather: Instruction) -> None:
 
 def _outer(x: Instruction) -> list[int]:
     vector = int(x.attributes["index_vector_dim"])
-    indices = x.operands[len(x.operands) // 2]
+    indices = x.operands[x.operand_count // 2]
     return [n for d, n in enumerate(indices.sizes) if d != vector]
 
 
@@ -168,7 +167,9 @@ def _slice(gather: Instruction) -> Instruction:
     result = counted_loop(gather, state, body)[-1]
     outer = _outer(gather)
     result = reshaped(result, [*outer, *remaining]) if outer else without_dimensions(result, [0])
-    return _in_order(gather, result)
+    # Dimensions of slices where the gather has them (`PermuteBatchAndOffsetDims`).
+    order = _order(numbers_of(gather, "offset_dims"), gather.rank)
+    return result if is_identity(order) else make.transpose(result, result, order)
 
 
 def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
@@ -179,13 +180,7 @@ def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
     return reshaped(indices, [1, *inner])
 
 
-def _in_order(gather: Instruction, result: Instruction) -> Instruction:
-    """Dimensions of slices where the gather has them (`PermuteBatchAndOffsetDims`)."""
-    order = _order(numbers_of(gather, "offset_dims"), gather.rank)
-    return result if is_identity(order) else make.transpose(result, result, order)
-
-
-def _order(offset: Sequence[int], rank: int) -> list[int]:
+def _order(offset: Ints, rank: int) -> list[int]:
     outer, inner = iter(range(rank)), iter(range(rank - len(offset), rank))
     return [next(inner) if d in offset else next(outer) for d in range(rank)]
 
@@ -210,14 +205,14 @@ class ScatterSimplifier(ReleasePass, RewritePass):
         return substituted(x, new if is_identity(order) else _moved_back(new, inverse(tuple(order))))
 
 
-def _pays(scatter: Instruction, order: Sequence[int]) -> bool:
+def _pays(scatter: Instruction, order: Ints) -> bool:
     """True if updates of a quarter of the array or more go into longer runs of it, by `order` (asked)."""
     sizes, window = scatter.operand.sizes, slice_sizes_of(scatter)
     is_large = 4 * scatter.operands[-1].element_count >= math.prod(sizes)
     return is_large and _run(permute(sizes, order), permute(window, order)) > _run(sizes, window)
 
 
-def _run(sizes: Sequence[int], window: Sequence[int]) -> int:
+def _run(sizes: Ints, window: Ints) -> int:
     """Elements of a window that lie one behind the other."""
     run = 1
     for size, taken in zip(reversed(sizes), reversed(window), strict=True):
@@ -227,7 +222,7 @@ def _run(sizes: Sequence[int], window: Sequence[int]) -> int:
     return run
 
 
-def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
+def _moved_back(scatter: Instruction, order: Ints) -> Instruction:
     if scatter.is_array:
         return moved(scatter, order)
     results = make.elements(scatter, range(len(scatter.shape.tuple_shapes)))
@@ -236,10 +231,10 @@ def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
 
 def _simplified_scatter(
     scatter: Instruction,
-    order: Sequence[int],
-    targets: Sequence[int],
+    order: Ints,
+    targets: Ints,
 ) -> Instruction:
-    count = len(scatter.operands) // 2
+    count = scatter.operand_count // 2
     bases = [moved(o, order) for o in scatter.operands[:count]]
     places = [0, *(d + 1 for d in order)]
     updates = [moved(_flat(scatter, u), places) for u in scatter.operands[count + 1 :]]
@@ -301,7 +296,7 @@ def _is_chosen(scatter: Instruction, least_bits: int) -> bool:
 
 
 def _expanded(scatter: Instruction) -> Instruction:
-    count = len(scatter.operands) // 2
+    count = scatter.operand_count // 2
     results = list(scatter.operands[:count])
     updates = scatter.operands[count + 1 :]
     if updates[0].element_count:

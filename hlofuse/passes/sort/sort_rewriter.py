@@ -55,7 +55,7 @@ def comparator_of(sort: Instruction) -> Comparator | None:
 def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | None] | None:
     """Types of keys and values; in NumPy's order keys are generated, and values hold the sorted data."""
     shape = sort.operands[key].shape
-    pair = len(sort.operands) == 2
+    pair = sort.operand_count == 2
     value_type = sort.operands[1 - key].element_type if pair else None
     if not numpy_order:
         return shape.element_type, value_type
@@ -243,11 +243,11 @@ class SortRewriter(Pass):
 
     def _comparator(self, sort: Instruction) -> Comparator | None:
         shape = sort.operand.shape
-        if len(sort.operands) > 2 or any(o.shape.dynamic_dimensions for o in sort.operands):
+        if sort.operand_count > 2 or any(o.shape.dynamic_dimensions for o in sort.operands):
             return None
         if sort.dimensions[0] != shape.rank - 1:
             return None
-        if not is_faster_by_radix(shape, len(sort.operands) == 2, self.device):
+        if not is_faster_by_radix(shape, sort.operand_count == 2, self.device):
             return None
         found = comparator_of(sort)
         return found if found is not None and _is_supported_by_cub(found) else None
@@ -261,7 +261,7 @@ def _is_supported_by_cub(by: Comparator) -> bool:
 
 def _rewrite(sort: Instruction, by: Comparator) -> None:
     key = sort.operands[by.key]
-    if len(sort.operands) == 1:
+    if sort.operand_count == 1:
         operands = [radix_keys(key, by.key_type), key] if by.numpy_order else [key]
     elif by.numpy_order:
         operands = list(packed_pairs(sort, key, sort.operands[1 - by.key], by))
@@ -280,7 +280,7 @@ def _rewrite(sort: Instruction, by: Comparator) -> None:
 
 
 def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction:
-    if len(sort.operands) == 1:
+    if sort.operand_count == 1:
         if by.numpy_order:
             return derived(sort, "get-tuple-element", sort.shape, [call], index="1")
         return added(sort, "get-tuple-element", sort.shape, [call], index="0")
@@ -307,7 +307,7 @@ class EstimateCubSortScratchSize(ExpandPass):
         keys = call.operand.shape
         rows = keys.element_count // keys.dimensions[-1]
         descending = "true" if "true" in (call.raw("backend_config") or "") else "false"
-        kind = "pairs" if len(call.operands) == 2 else "keys"
+        kind = "pairs" if call.operand_count == 2 else "keys"
         results = [o.shape for o in call.operands]
         offsets = 4 * (rows + 1) if rows > 1 else 0
         scratch = with_layout("u8", [sum(s.byte_size for s in results) + offsets], [0])
@@ -338,7 +338,7 @@ def _without_unread(sort: Instruction) -> bool:
     compare = sort.to_apply
     read = {user.tuple_index for user in sort.users}
     read |= {p.parameter_number // 2 for p in compare if p.opcode == "parameter" and p.users}
-    if len(read) == len(sort.operands) or not read:
+    if len(read) == sort.operand_count or not read:
         return False
     remaining = sorted(read)
     operands = [sort.operands[k] for k in remaining]
@@ -387,7 +387,7 @@ def _expand(sort: Instruction) -> bool:
         sort.attributes = sort.attributes.without("is_stable")
         _break_ties(compare, place)
         return True
-    place = len(sort.operands)
+    place = sort.operand_count
     compare = _with_parameters(compare, place)
     shape = replace(sort.operand.shape, element_type="s32")
     counter = added(sort, "iota", shape, [], iota_dimension=dimension)

@@ -104,7 +104,7 @@ def _decompose(topk: Instruction) -> None:
     data = topk.operand
     last = data.rank - 1
     values_only = (
-        len(topk.users) == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
+        topk.user_count == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
     )
     if topk.opcode == "topk":
         types = [data.element_type] + ([] if values_only else ["s32"])
@@ -178,7 +178,7 @@ class TopkRewriter(Pass):
 
 def _result_count(sort: Instruction) -> int | None:
     """The number of sorted elements that are read (`SortIsInTopK`)."""
-    count = len(sort.operands)
+    count = sort.operand_count
     if count > 2 or (count == 2 and not _counts(sort)) or not _is_greater(sort.to_apply.root):
         return None
     (dimension,) = sort.dimensions
@@ -186,7 +186,7 @@ def _result_count(sort: Instruction) -> int | None:
     for user in sort.users:
         x = user
         if count == 2:
-            if user.opcode != "get-tuple-element" or len(user.users) != 1:
+            if user.opcode != "get-tuple-element" or user.user_count != 1:
                 return None
             x = user.users[0]
         if x.opcode != "slice":
@@ -280,7 +280,7 @@ def _call(sort: Instruction, k: int) -> None:
             element = make.reshape(sort, array(of, back), element)
         elements.append(element)
     for user in list(sort.users):
-        if len(sort.operands) == 2:
+        if sort.operand_count == 2:
             for reader in list(user.users):
                 _read(reader, elements[user.tuple_index])
         else:

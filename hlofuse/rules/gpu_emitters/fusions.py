@@ -8,7 +8,7 @@ from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import common_reduction, first_reduction
-from hlofuse.ir import Instruction, Json
+from hlofuse.ir import Instruction, Instructions, Json
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import Answer, Figures, runner
 from .unfused import GpuKernel, unsettled
@@ -39,7 +39,7 @@ NOTES = (strength_reduced, not_a_library_call)
 _MOST_JOINED = 4
 
 
-def heroes_of(kernel: GpuKernel) -> list[Instruction]:
+def heroes_of(kernel: GpuKernel) -> Instructions:
     """The hero of each output (`FindNonTrivialHero`); XLA names its kernels by their opcodes."""
     found = []
     for output, root in zip(outputs_of(kernel.instruction), kernel.summary.roots, strict=False):
@@ -132,8 +132,6 @@ def copy_fusion(kernel: GpuKernel) -> Answer:
 
 
 # Fusions whose backend config names who runs them: made before the fusion passes, or by Triton's check.
-
-
 @runner("EM030", "A fusion around a library call or a kernel of XLA's library", runs="custom fusion")
 def custom(kernel: GpuKernel) -> bool:
     return kernel.config_kind == config.CUSTOM
@@ -172,8 +170,6 @@ def _tile(kernel: GpuKernel) -> Figures:
 
 
 # Fusions for which XLA generates code: by their roots and the heroes of these.
-
-
 @runner("EM040", "The reduction emitter", runs="reduction emitter")
 def reduction(kernel: GpuKernel) -> Answer:
     if kernel.launch.kind != "reduction":
@@ -241,7 +237,7 @@ def slices(kernel: GpuKernel) -> Answer:
 def loop(kernel: GpuKernel) -> Answer:
     roots = outputs_of(kernel.instruction)
     more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
-    found: Json = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
+    found = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
     because = why_a_loop(kernel)
     return found | {"because": because} if because else found
 

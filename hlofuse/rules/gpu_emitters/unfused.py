@@ -71,8 +71,6 @@ class GpuKernel(Record):
 
 
 # Custom calls: libraries that XLA chose before fusion, and code that comes with the program.
-
-
 def _call(kernel: GpuKernel) -> Json:
     return {"calls": kernel.target}
 
@@ -151,7 +149,7 @@ def sort(kernel: GpuKernel) -> Answer:
         return None
     shape = instruction.operand.shape
     length = shape.dimensions[instruction.dimensions[0]] if instruction.dimensions else shape.element_count
-    return {"length": length, "operands": len(instruction.operands)}
+    return {"length": length, "operands": instruction.operand_count}
 
 
 @runner("EM014", "A seed for random numbers", runs="random state kernel")

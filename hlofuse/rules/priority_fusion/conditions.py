@@ -81,10 +81,10 @@ def over_parameter_limit(
     """`FusionFitsInParameterLimit`; with `producer_consumer` the first is the consumer."""
     outputs = _count(first.shape) + _count(second.shape)
     limit = settings.value(MAX_PARAMETERS)
-    if len(first.operands) + len(second.operands) - 1 + outputs <= limit:
+    if first.operand_count + second.operand_count - 1 + outputs <= limit:
         return None
     operands = {*first.operands, *second.operands} - {first, second}
-    if producer_consumer and len(operands) <= len(first.operands):
+    if producer_consumer and len(operands) <= first.operand_count:
         return None
     if len(operands) + outputs <= limit:
         return None

@@ -3,7 +3,7 @@ written. Each rule of the grammar has a handler, a plain function from the list 
 the values of inner rules) to its value. lark calls them as it reduces: no tree."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from lark import Token
 from msgspec import Struct
@@ -13,7 +13,8 @@ from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.text import signed
 
-Handler = Callable[[list[Any]], Any]
+Parts: TypeAlias = list[Any]  # The values of the parts of a rule
+Handler = Callable[[Parts], Any]
 HANDLERS: dict[str, Handler] = {}  # Handlers by rule (or alias), registered by the modules that define them
 
 
@@ -49,7 +50,7 @@ def place(part: Any) -> int:
     return start or 0
 
 
-def values(parts: list[Any]) -> list[Any]:
+def values(parts: Parts) -> Parts:
     return [p for p in parts if not isinstance(p, Token)]
 
 

@@ -15,7 +15,7 @@ from hlofuse.ir.attributes.window import (
     Window,
     window_of,
 )
-from hlofuse.ir.shape import UNBOUNDED, Layout, Shape
+from hlofuse.ir.shape import UNBOUNDED, Dims, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
 from hlofuse.ir.text.text import signed, unquote
 from .nodes import (
@@ -26,6 +26,7 @@ from .nodes import (
     InstructionNode,
     ModuleNode,
     OperandNode,
+    Parts,
     Span,
     fits_int32,
     handler,
@@ -38,7 +39,7 @@ _LARGEST_FLOAT = 3.4028234663852886e38
 
 
 @spanning("attribute", "integer_attribute")
-def _attribute(parts: list[Any]) -> AttributeNode:
+def _attribute(parts: Parts) -> AttributeNode:
     key, part = parts
     if isinstance(part, Span):
         value = part.value
@@ -51,7 +52,7 @@ def _attribute(parts: list[Any]) -> AttributeNode:
 
 
 @spanning("unknown_attribute")
-def _unknown(parts: list[Any]) -> AttributeNode:
+def _unknown(parts: Parts) -> AttributeNode:
     return AttributeNode(parts[0], None, parts[0].end_pos, parts[0].end_pos)
 
 
@@ -85,7 +86,7 @@ _TOKEN_VALUES: dict[str, Any] = {
 
 
 @handler("integers")
-def _integers(parts: list[Any]) -> list[int]:
+def _integers(parts: Parts) -> list[int]:
     if len(parts) == 1:
         return [signed(parts[0])]
     parts[0].append(signed(parts[2]))
@@ -97,14 +98,14 @@ def _is_mark(part: Any) -> bool:
 
 
 @spanning("typed_literal")
-def _typed_literal(parts: list[Any]) -> list[tuple[Any, Span]]:
+def _typed_literal(parts: Parts) -> list[tuple[Any, Span]]:
     if isinstance(parts[0], Token):
         return [leaf for p in parts if isinstance(p, Span) for leaf in p.value]
     return [(parts[0].value, parts[1])]
 
 
 @spanning("window")
-def _window(parts: list[Any]) -> Window:
+def _window(parts: Parts) -> Window:
     fields = {}
     for part in parts[1:-1]:
         key, value = part.value
@@ -120,7 +121,7 @@ def _window(parts: list[Any]) -> Window:
 
 
 @handler("window_field")
-def _window_field(parts: list[Any]) -> tuple[str, list[Any]]:
+def _window_field(parts: Parts) -> tuple[str, list[Any]]:
     key, value = parts
     if value.type == "PAD":
         pads = [tuple(map(int, d.split("_"))) for d in value.split("x")]
@@ -131,13 +132,13 @@ def _window_field(parts: list[Any]) -> tuple[str, list[Any]]:
 
 
 @handler("frontend_attribute")
-def _frontend_attribute(parts: list[Any]) -> tuple[str, str]:
+def _frontend_attribute(parts: Parts) -> tuple[str, str]:
     key, value = parts
     return key[:-1], unquote(value) if value.type == "STRING" else str(value)
 
 
 @spanning("metadata")
-def _metadata(parts: list[Any]) -> OpMetadata:
+def _metadata(parts: Parts) -> OpMetadata:
     fields = {}
     for part in parts:
         if isinstance(part, Span):
@@ -149,7 +150,7 @@ def _metadata(parts: list[Any]) -> OpMetadata:
 
 
 @handler("metadata_field")
-def _metadata_field(parts: list[Any]) -> tuple[str, Any]:
+def _metadata_field(parts: Parts) -> tuple[str, Any]:
     key, value = parts
     if isinstance(value, Token):
         return key[:-1], unquote(value) if value.type == "STRING" else fits_int32(value)
@@ -184,14 +185,14 @@ HANDLERS.update(
 
 
 @handler("module_text")
-def _module(parts: list[Any]) -> ModuleNode:
+def _module(parts: Parts) -> ModuleNode:
     _, name, attributes, *rest = parts
     tables = rest.pop(0) if rest and not isinstance(rest[0], ComputationNode) else []
     return ModuleNode(name, attributes, tables, rest)
 
 
 @spanning("single_text")
-def _single(parts: list[Any]) -> ModuleNode:
+def _single(parts: Parts) -> ModuleNode:
     if len(parts) == 1:
         return ModuleNode(None, [], [], single=parts[0].value)
     shape, call, attributes = parts
@@ -210,7 +211,7 @@ _RECORDS = (
 
 
 @spanning("record")
-def _record(parts: list[Any]) -> tuple[int, dict[str, int]]:
+def _record(parts: Parts) -> tuple[int, dict[str, int]]:
     number, _, fields, _ = parts
     out = dict(fields.value)
     if len(out) != len(fields.value):
@@ -226,26 +227,26 @@ def _record(parts: list[Any]) -> tuple[int, dict[str, int]]:
 
 
 @spanning("entry_computation")
-def _entry(parts: list[Any]) -> ComputationNode:
+def _entry(parts: Parts) -> ComputationNode:
     node = _plain(parts[1:])
     node.entry = parts[0]
     return node  # type: ignore[no-any-return]
 
 
 @spanning("plain_computation")
-def _plain(parts: list[Any]) -> ComputationNode:
+def _plain(parts: Parts) -> ComputationNode:
     name, *signature, body, attributes = parts
     result, start = signature[0].value if signature else (None, -1)
     return ComputationNode(None, name.value, result, start, body.value, attributes.value)
 
 
 @spanning("signature")
-def _signature(parts: list[Any]) -> tuple[Shape, int]:
+def _signature(parts: Parts) -> tuple[Shape, int]:
     return parts[2].value[0], parts[2].start
 
 
 @spanning("instruction")
-def _instruction(parts: list[Any]) -> InstructionNode:
+def _instruction(parts: Parts) -> InstructionNode:
     root = parts.pop(0) if isinstance(parts[0], Token) else None
     name, _, *shape, call, attributes = parts
     return InstructionNode(
@@ -260,21 +261,21 @@ def _instruction(parts: list[Any]) -> InstructionNode:
 
 
 @spanning("call")
-def _call(parts: list[Any]) -> CallNode:
+def _call(parts: Parts) -> CallNode:
     word, operands = parts
     depth = 1 + max((o.call.depth for o in operands.value if o.call is not None), default=0)
     return CallNode(word.value, operands.value, None, operands.end, depth)
 
 
 @spanning("constant_call", "parameter_call")
-def _payload_call(parts: list[Any]) -> CallNode:
+def _payload_call(parts: Parts) -> CallNode:
     opcode, opening, payload, closing = parts
     value = signed(payload) if isinstance(payload, Token) else payload.value
     return CallNode(opcode, [], Span(value, opening.end_pos, closing.start_pos), closing.end_pos)
 
 
 @spanning("named_operand")
-def _named_operand(parts: list[Any]) -> OperandNode:
+def _named_operand(parts: Parts) -> OperandNode:
     shape = parts.pop(0).value[0] if isinstance(parts[0].value, tuple) else None
     name = parts[0].value
     indices = [p for p in parts[1:] if p.type == "INT"]
@@ -282,18 +283,18 @@ def _named_operand(parts: list[Any]) -> OperandNode:
 
 
 @spanning("nested_operand")
-def _nested_operand(parts: list[Any]) -> OperandNode:
+def _nested_operand(parts: Parts) -> OperandNode:
     shape = parts[0].value[0] if len(parts) > 1 else None
     return OperandNode(shape, None, [], parts[-1].value, place(parts[0]))
 
 
 @spanning("shape_operand")
-def _shape_operand(parts: list[Any]) -> OperandNode:
+def _shape_operand(parts: Parts) -> OperandNode:
     return OperandNode(parts[0].value[0], None, [], None, parts[0].start)
 
 
 @handler("literal", "scalar", "braced", "parenthesized")
-def _nothing(parts: list[Any]) -> None:
+def _nothing(parts: Parts) -> None:
     """A literal stays text; it is checked against its shape by `literals.check_literal`."""
 
 
@@ -315,7 +316,7 @@ MAX_SHAPE_DEPTH = 100
 
 
 @spanning("tuple")
-def _tuple(parts: list[Any]) -> tuple[Shape, int]:
+def _tuple(parts: Parts) -> tuple[Shape, int]:
     inner = [p.value for p in parts if isinstance(p, Span)]
     depth = 1 + max((d for _, d in inner), default=0)
     if depth > MAX_SHAPE_DEPTH:
@@ -324,7 +325,7 @@ def _tuple(parts: list[Any]) -> tuple[Shape, int]:
 
 
 @spanning("buffer")
-def _buffer(parts: list[Any]) -> tuple[Shape, int]:
+def _buffer(parts: Parts) -> tuple[Shape, int]:
     shape = parts[2].value[0]
     if shape.is_tuple or shape.element_type in ("token", "opaque", "buffer"):
         raise Rejected(parts[2].start, "a buffer holds an array, for example b(f32[8])")
@@ -332,7 +333,7 @@ def _buffer(parts: list[Any]) -> tuple[Shape, int]:
 
 
 @spanning("array")
-def _array(parts: list[Any]) -> Shape:
+def _array(parts: Parts) -> Shape:
     primitive = parts[0]
     sizes, dynamic = parts[1].value
     if sizes and primitive in ("token", "opaque"):
@@ -345,13 +346,13 @@ def _array(parts: list[Any]) -> Shape:
 
 
 @handler("dimensions")
-def _dimensions(parts: list[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _dimensions(parts: Parts) -> tuple[Dims, Dims]:
     items = [p for p in parts if isinstance(p, tuple)]
     return tuple(i[0] for i in items), tuple(n for n, i in enumerate(items) if i[1])
 
 
 @handler("dimension")
-def _dimension(parts: list[Any]) -> tuple[int, bool]:
+def _dimension(parts: Parts) -> tuple[int, bool]:
     token = parts[-1]
     if token.type == "QMARK":
         return UNBOUNDED, True
@@ -362,8 +363,8 @@ def _dimension(parts: list[Any]) -> tuple[int, bool]:
 
 
 @handler("layout")
-def _layout(parts: list[Any]) -> Layout:
-    order: tuple[int, ...] = ()
+def _layout(parts: Parts) -> Layout:
+    order = ()
     suffix = ""
     for part in parts[1:-1]:
         if isinstance(part, str):
@@ -378,7 +379,7 @@ _ORDER = {kind: k for k, kind in enumerate("D T L # * E S SC P M".split())}
 
 
 @handler("layout_properties")
-def _layout_properties(parts: list[Any]) -> str:
+def _layout_properties(parts: Parts) -> str:
     last = -1
     texts = list[str]()
     for letter, where, text in parts[1:]:
@@ -392,7 +393,7 @@ def _layout_properties(parts: list[Any]) -> str:
 
 
 @handler("levels", "type_property", "physical_shape", "layout_integer")
-def _layout_property(parts: list[Any]) -> tuple[str, int, str]:
+def _layout_property(parts: Parts) -> tuple[str, int, str]:
     """Letter, place, and text of the property, closed where it was cut short."""
     letter = parts[0]
     where: int = letter.start_pos
@@ -402,24 +403,24 @@ def _layout_property(parts: list[Any]) -> tuple[str, int, str]:
 
 
 @handler("tiles", "splits")
-def _layout_list(parts: list[Any]) -> tuple[str, int, str]:
+def _layout_list(parts: Parts) -> tuple[str, int, str]:
     items = "".join(f"({p})" for p in parts[1:])
     return str(parts[0]), parts[0].start_pos, parts[0] + items if items else ""
 
 
 @handler("tile", "open_tile", "split", "open_split")
-def _parenthesized(parts: list[Any]) -> str:
+def _parenthesized(parts: Parts) -> str:
     texts = [",".join(map(str, p)) if isinstance(p, list) else str(p) for p in parts]
     return "".join(t for t in texts if t not in ("(", ")")).rstrip(",")
 
 
-def _number_and_index(parts: list[Any]) -> tuple[int, tuple[int, ...]]:
+def _number_and_index(parts: Parts) -> tuple[int, Dims]:
     number = next((signed(p) for p in parts if isinstance(p, Token) and p.type == "INT"), 0)
     return number, next(p for p in reversed(parts) if isinstance(p, tuple))
 
 
 @handler("input_alias")
-def _input_alias(parts: list[Any]) -> InputAlias:
+def _input_alias(parts: Parts) -> InputAlias:
     last = parts[-2]
     kind = "may-alias"
     if isinstance(last, Token):
@@ -430,7 +431,7 @@ def _input_alias(parts: list[Any]) -> InputAlias:
 
 
 @handler("entry_layout")
-def _entry_layout(parts: list[Any]) -> tuple[tuple[Any, ...], Any]:
+def _entry_layout(parts: Parts) -> tuple[tuple[Any, ...], Any]:
     shapes = [s for s, _ in values(parts)]
     return tuple(shapes[:-1]), shapes[-1]
 

@@ -18,7 +18,7 @@ from hlofuse.ir.fusing import (
     merge_fusion,
     set_fusion_kind,
 )
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, InstructionMap, Instructions, InstructionSequence
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import set_attribute
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
@@ -27,7 +27,7 @@ from hlofuse.trace import Recorder
 from .legality import Legality
 from .observers import Observer, TieBreaker
 
-Chooser: TypeAlias = Callable[[Sequence[Instruction]], Instruction]
+Chooser: TypeAlias = Callable[[InstructionSequence], Instruction]
 """Picks one of several producers with the same, greatest priority."""
 _ID_BITS = 32
 
@@ -171,11 +171,11 @@ class Driver:
         self._observers = observers
         self._extra_outputs = extra_outputs
         # Of producers refused by some user: the Triton fusion that can also write them out.
-        self._preferred = dict[Instruction, Instruction]()
+        self._preferred = InstructionMap()
         self._queue = PriorityQueue(tie_breaker.choose if tie_breaker is not None else None)
         # What the step under way has touched, in the order it did.
         self._marked = dict[Instruction, None]()
-        self._new_consumers = dict[Instruction, list[Instruction]]()
+        self._new_consumers = dict[Instruction, Instructions]()
         self._removed_times = dict[Instruction, tuple[int, int]]()
 
     def run(self) -> bool:
@@ -209,7 +209,7 @@ class Driver:
         if self._model.cache[instruction].run is None and may_be_fused(instruction, self._release):
             self._model.run_time(instruction)
 
-    def _set_priorities(self, producers: list[Instruction]) -> None:
+    def _set_priorities(self, producers: Instructions) -> None:
         """`ComputeAndSetPriorities`."""
         if self._tie_breaker is not None:
             self._tie_breaker.order_updates(producers)
@@ -279,7 +279,7 @@ class Driver:
         self._set_priorities(marked)
         self._marked, self._new_consumers, self._removed_times = {}, {}, {}
 
-    def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
+    def _step(self, producer: Instruction, consumers: Instructions, priority: int) -> bool:
         """Fuse the producer into the consumers, bitcasts left out. A consumer that is no fusion becomes one.
         As XLA puts a new instruction in its place, what is known of the old one is forgotten."""
         legality, preferred, marked, new = self._legality, self._preferred, self._marked, self._new_consumers
@@ -370,7 +370,7 @@ class Driver:
             model.add_fusion(consumer, pair)
         self._legality.grown(consumer, stays=kind != "kCustom" and not extra_outputs)
 
-    def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
+    def _note_removed_times(self, producer: Instruction, consumers: Instructions) -> None:
         """Cache the times that fusing removed from other sums (`ComputeRuntimesOfRemovedConsumers`)."""
         waiting = self._queue.waiting
         candidates = [

@@ -10,7 +10,7 @@ from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.summary import Summary, SummaryPair
 from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction, InstructionSequence, Module
 from hlofuse.matching.key import Keys
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion import FusionState
@@ -246,7 +246,7 @@ class Legality:
         return tiling
 
     def tilings_of(
-        self, producer: Instruction, consumers: Sequence[Instruction], extra_outputs: bool
+        self, producer: Instruction, consumers: InstructionSequence, extra_outputs: bool
     ) -> dict[Instruction, Tiling]:
         """The tilings that pairs will get as Triton fusions (`GetCurrentBlockLevelParametersMap`)."""
         found = {}

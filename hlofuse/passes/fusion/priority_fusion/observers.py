@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlofuse.ir import Instruction, Instructions, Predicate, Record
+from hlofuse.ir import Instruction, Instructions, InstructionSequence, Predicate, Record
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
@@ -22,7 +22,7 @@ class Observer:
     def fusing(
         self,
         producer: Instruction,
-        consumers: Sequence[Instruction],
+        consumers: InstructionSequence,
         is_tied: Predicate,
     ) -> None:
         """The producer is about to be fused; `is_tied` finds others of its priority."""
@@ -43,7 +43,7 @@ class TieBreaker(Observer):
     def order_updates(self, producers: Instructions) -> None:
         """Put the producers in the order in which priorities are computed: equal pairs share a tiling."""
 
-    def choose(self, tied: Sequence[Instruction]) -> Instruction:
+    def choose(self, tied: InstructionSequence) -> Instruction:
         """The next of several producers with the same, greatest priority."""
         return tied[0]
 
@@ -97,7 +97,7 @@ class RecordedOrder(TieBreaker):
         about = self._about
         producers.sort(key=lambda p: about[p.name][0][0] if about.get(p.name) else 0)
 
-    def choose(self, tied: Sequence[Instruction]) -> Instruction:
+    def choose(self, tied: InstructionSequence) -> Instruction:
         wanted = self._fusions[0].producer if self._fusions else None
         for producer in tied:
             if producer.name == wanted:

@@ -133,8 +133,8 @@ def _sum(add: Instruction) -> bool:
         config = config_of(call)
         if config["activation_mode"] != "kNone":
             return False
-        takes_bias = len(call.operands) < 3 or _is_zero(call.operands[2])
-        takes_side_input = len(call.operands) < 4
+        takes_bias = call.operand_count < 3 or _is_zero(call.operands[2])
+        takes_side_input = call.operand_count < 4
         feature = call.attributes["dim_labels"].output_feature_dimension
         places = tuple(addend.dimensions) if addend.opcode == "broadcast" else None
         call = _with_bias(call)

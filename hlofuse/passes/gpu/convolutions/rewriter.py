@@ -1,7 +1,6 @@
 """Convolutions as calls of cuDNN: targets, configurations, layouts, and the pass that makes them
 (`xla/backends/gpu/transforms/conv_rewriter.cc`)."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import (
     Instruction,
+    InstructionSequence,
     Module,
     computation_of,
     module_of,
@@ -56,7 +56,7 @@ def configure(call: Instruction, config: Json) -> None:
     set_attribute(call, "backend_config", gpu_config_text("cudnn_conv_backend_config", config))
 
 
-def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:
+def call_like(call: Instruction, operands: InstructionSequence, target: str) -> Instruction:
     """`call` with other operands, in its computation: XLA adds a clone and then gives it its name."""
     attributes = call.attributes.without("control-predecessors").updated(custom_call_target=f'"{target}"')
     name = call.name if call.attributes.get("custom_call_target") == target else NAMES[target]
@@ -66,8 +66,6 @@ def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -
 
 
 # Layouts that cuDNN is called with: channels last, or after the batch (`HeuristicLayoutAssignment`).
-
-
 def is_convolution_call(instruction: Instruction) -> bool:
     """`IsCustomCallToDnnConvolution`."""
     return custom_call_target(instruction) in TARGETS
@@ -88,7 +86,7 @@ def constrain_convolution(layouts: LayoutAssignment, call: Instruction, device: 
     layouts.set_array_operand_layout(call, 0, left)
     layouts.set_array_operand_layout(call, 1, right)
     layouts.set_buffer_layout(layouts.buffers.defined_by(call)[0,], result)
-    if target == BIAS_ACTIVATION and len(call.operands) == 4:
+    if target == BIAS_ACTIVATION and call.operand_count == 4:
         layouts.set_array_operand_layout(call, 3, output)
     elif target == FORWARD_GRAPH:
         for number, operand in enumerate(call.operands):
@@ -164,7 +162,7 @@ class ConvRewriter(Pass):
 
 class _Call(NamedTuple):
     target: str
-    operands: Sequence[Instruction]
+    operands: InstructionSequence
     window: Window
     labels: ConvolutionDimensionNumbers
 

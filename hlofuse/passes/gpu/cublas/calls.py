@@ -161,7 +161,7 @@ def with_activation(x: Instruction) -> bool:
         else:
             found = _one(other) and _is_gelu_factor(other, source)
             kind = "GELU"
-            is_read = len(source.users) > 4 or (source is not call and not _one(call))
+            is_read = source.user_count > 4 or (source is not call and not _one(call))
             if found and is_read:
                 kind = "GELU_AUX"
         if not found:
@@ -185,7 +185,7 @@ def _with_input(multiply: Instruction, source: Instruction, call: Instruction, c
     gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=k) for k in (0, 1))
     if source is not call:
         gelu = _clone(source, call, gelu)
-        if len(source.users) > 4:
+        if source.user_count > 4:
             replaced(source, _clone(source, call, dot))
     if call.computation is not None and (call.users or call.is_root):
         replaced(call, dot)
@@ -325,7 +325,7 @@ def _materialize(bias: Instruction) -> Instruction:
 
 
 def _may_overwrite(bias: Instruction) -> bool:
-    if len(bias.users) > 1:
+    if bias.user_count > 1:
         return False
     if bias.opcode != "parameter":
         return True
@@ -378,7 +378,7 @@ def _either(x: Instruction | None, opcode: str | None = None) -> Iterator[tuple[
 
 
 def _one(x: Instruction | None) -> bool:
-    return x is not None and len(x.users) == 1
+    return x is not None and x.user_count == 1
 
 
 def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:

@@ -2,13 +2,12 @@
 products, and the operand that is computed, or the longer one, goes to the left of a fused one."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Instruction, Module, Shape, computation_of, replace, values
+from hlofuse.ir import Dims, Instruction, Ints, Module, Shape, computation_of, replace, values
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like, free_dimensions, free_sizes
 from hlofuse.passes.common.make import (
@@ -100,7 +99,7 @@ _FLOPS = {
 
 def _source_bits(operand: Instruction) -> int:
     """Bit width of the operand below unary operations that will be fused."""
-    while is_elementwise(operand) and len(operand.operands) == 1:
+    while is_elementwise(operand) and operand.operand_count == 1:
         operand = operand.operand
     return operand.shape.bit_width
 
@@ -168,7 +167,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     return convert(dot, total, dot.element_type)
 
 
-def _with_batch(batch: tuple[int, ...], k: int, place: int) -> tuple[int, ...]:
+def _with_batch(batch: Dims, k: int, place: int) -> Dims:
     moved = [d if d < k else d + 1 for d in batch]
     moved.insert(place, k)
     return tuple(moved)
@@ -210,7 +209,19 @@ class GemmFusionSwapOperands(Pass):
                 continue
             dot = next((i for i in computation if i.opcode == "dot"), None)
             if dot is not None and _should_swap(dot):
-                _swap(dot)
+                dims = DotDimensions.of(dot)
+                left, right = dot.operands
+                batch = len(dims.lhs_batch)
+                of_left, of_right = map(len, free_dimensions(dot))
+                start = batch + of_left
+                order = (*range(batch), *range(start, start + of_right), *range(batch, start))
+                swapped = DotDimensions(
+                    dims.rhs_batch, dims.lhs_batch, dims.rhs_contracting, dims.lhs_contracting
+                )
+                new = dot_like(dot, permuted(dot.shape, order), right, left, swapped)
+                new.attributes = new.attributes.without("sharding", "frontend_attributes")
+                dot.replace_all_uses_with(add(dot, "bitcast", dot.shape, [new]))
+                computation_of(dot).remove_instruction(dot)
                 changed = True
         return changed
 
@@ -232,20 +243,6 @@ def _has_code(i: Instruction) -> bool:
     return False
 
 
-def _swap(dot: Instruction) -> None:
-    dims = DotDimensions.of(dot)
-    left, right = dot.operands
-    batch = len(dims.lhs_batch)
-    of_left, of_right = map(len, free_dimensions(dot))
-    start = batch + of_left
-    order = (*range(batch), *range(start, start + of_right), *range(batch, start))
-    swapped = DotDimensions(dims.rhs_batch, dims.lhs_batch, dims.rhs_contracting, dims.lhs_contracting)
-    new = dot_like(dot, permuted(dot.shape, order), right, left, swapped)
-    new.attributes = new.attributes.without("sharding", "frontend_attributes")
-    dot.replace_all_uses_with(add(dot, "bitcast", dot.shape, [new]))
-    computation_of(dot).remove_instruction(dot)
-
-
 _TINY_DOT_ELEMENTS = 10_000_000
 
 
@@ -263,7 +260,7 @@ class DotStrengthReduction(Pass):
         return any_change(map(expand, [dot for dot in found if self._matches(dot)]))
 
     def _matches(self, dot: Instruction) -> bool:
-        if len(dot.operands) != 2 or "algorithm" in dot.attributes:
+        if dot.operand_count != 2 or "algorithm" in dot.attributes:
             return False
         dims = DotDimensions.of(dot)
         vectors = [not free for free in free_dimensions(dot)]
@@ -288,7 +285,7 @@ def _expand(dot: Instruction) -> Instruction:
     return convert(dot, _sum(product, len(dims.lhs_contracting), dot), dot.element_type)
 
 
-def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction) -> Instruction:
+def _spread(x: Instruction, before: int, sizes: Ints, dot: Instruction) -> Instruction:
     """Further dimensions put in (`BroadcastDimensions`)."""
     if not sizes:
         return x

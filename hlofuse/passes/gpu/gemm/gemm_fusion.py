@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.backend_config import gpu_config_text
@@ -13,13 +12,14 @@ from hlofuse.ir import (
     Attributes,
     Computation,
     Instruction,
+    InstructionSequence,
     Module,
     computation_of,
     module_of,
+    post_order,
     replace,
+    values,
 )
-from hlofuse.ir.grouping import post_order
-from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import ReleasePass, any_change, attempt, replaced, visit
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
@@ -189,7 +189,7 @@ class _Growing:
         split: int,
     ) -> tuple[Instruction, Instruction]:
         """The last operation fused, outside and inside (`FuseTowardUsers`)."""
-        while len(hlo.users) == 1:
+        while hlo.user_count == 1:
             user = hlo.users[0]
             if user.opcode not in _OF_PARTS and not self._into_sums:
                 break
@@ -198,7 +198,7 @@ class _Growing:
                 break
             split, user_order = together, found[0][user]
             operands = [fused]
-            if len(user.operands) > 1:
+            if user.operand_count > 1:
                 back = carried(user, user_order, side, to_operands=True)
                 if back is None or (together := combined(split, back[1])) is None:
                     break
@@ -214,7 +214,7 @@ class _Growing:
         return hlo, fused
 
 
-def _create_fusion(dot: Instruction, body: Computation, inputs: Sequence[Instruction]) -> Instruction:
+def _create_fusion(dot: Instruction, body: Computation, inputs: InstructionSequence) -> Instruction:
     computation = computation_of(dot)
     module_of(computation).add_computation(body)
     raw = {"kind": "kCustom", "calls": f"%{body.name}", "backend_config": _CONFIG}
@@ -235,7 +235,7 @@ def _take_place(output: Instruction, fusion: Instruction, name: str, recorder: R
 def _record_end(
     value: str,
     fusion: Instruction,
-    readers: Sequence[Instruction],
+    readers: InstructionSequence,
     recorder: Recorder,
 ) -> None:
     """Record why what reads the value was not taken in."""

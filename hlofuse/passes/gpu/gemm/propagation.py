@@ -102,7 +102,7 @@ def is_worth_as_input(hlo: Instruction, side: "DotProperties | None" = None) -> 
         return False
     if growth <= _TOLERANCE:
         return True
-    if len(hlo.users) > 1:
+    if hlo.user_count > 1:
         return False
     if hlo.opcode == "slice":
         if all(o.opcode in ("parameter", "constant") for o in hlo.operands):
@@ -111,20 +111,20 @@ def is_worth_as_input(hlo: Instruction, side: "DotProperties | None" = None) -> 
             return True
     if hlo.opcode == "multiply":
         return False
-    return all(o.opcode in ("parameter", "constant") and len(o.users) <= 1 for o in hlo.operands)
+    return all(o.opcode in ("parameter", "constant") and o.user_count <= 1 for o in hlo.operands)
 
 
 def _is_worth_slicing(hlo: Instruction, side: "DotProperties | None") -> bool:
     """True if what is sliced has other users, too, for which it is computed anyhow."""
     operand = hlo.operand
     if side is None or side.release.products_take_cheap_slices:
-        while operand.opcode in ("bitcast", "transpose", "reshape") and len(operand.users) == 1:
+        while operand.opcode in ("bitcast", "transpose", "reshape") and operand.user_count == 1:
             operand = operand.operand
         pays = _is_cheap_to_repeat(operand)
     else:
         pays = side.release.products_take_slices and side.contracted <= _LONGEST_SLICED
     same = all(u.opcode == "slice" and u.sizes == hlo.sizes for u in operand.users)
-    return len(operand.users) > 1 and not same and pays
+    return operand.user_count > 1 and not same and pays
 
 
 def is_worth_as_output(hlo: Instruction) -> bool:
@@ -132,7 +132,7 @@ def is_worth_as_output(hlo: Instruction) -> bool:
     growth = _input_minus_output(hlo)
     if growth is None:
         return False
-    reader = hlo.users[0] if len(hlo.users) == 1 else hlo
+    reader = hlo.users[0] if hlo.user_count == 1 else hlo
     if hlo.is_root or (reader.is_root and reader.opcode == "tuple"):
         return True
     return growth >= -_TOLERANCE
@@ -396,7 +396,7 @@ def concatenates_free_dimension(hlo: Instruction, source: DimensionOrder, free: 
     if _labelled_index(hlo.shape, source, free) != at:
         return False
     aligned = all(o.sizes[at] % _CONCATENATE_ALIGNMENT == 0 for o in hlo.operands)
-    return aligned and len(set(hlo.operands)) == len(hlo.operands)
+    return aligned and len(set(hlo.operands)) == hlo.operand_count
 
 
 def _labelled_index(shape: Shape, order: DimensionOrder, label: int) -> int | None:
@@ -469,7 +469,7 @@ def carried_if_worth(
     hlo: Instruction, source: DimensionOrder, side: DotProperties, *, operand: int | None = None
 ) -> tuple[Orders, int] | None:
     """If it pays, also from `operand` on (`GetPropagatedDimOrdersAndRequirementsIfProfitablyFusible`)."""
-    repeated = hlo.opcode == "power" and len(hlo.users) > 1 and not side.release.products_repeat_powers
+    repeated = hlo.opcode == "power" and hlo.user_count > 1 and not side.release.products_repeat_powers
     if hlo.opcode in _NEVER or repeated:
         return None
     if not is_supported(hlo, side.device):
@@ -487,7 +487,7 @@ def carried_if_worth(
 
 def _has_small_operand(hlo: Instruction, orders: Orders, side: DotProperties) -> bool:
     """A binary operation on something spread that can be fused, too."""
-    if not is_elementwise(hlo) or len(hlo.operands) != 2:
+    if not is_elementwise(hlo) or hlo.operand_count != 2:
         return False
     return any(
         o.opcode == "broadcast"
@@ -540,4 +540,4 @@ def added_parameters(hlo: Instruction) -> int:
     """`NumAddedParameters`."""
     if hlo.opcode == "parameter" or (hlo.opcode == "constant" and hlo.rank):
         return 0
-    return len(hlo.operands) - 1
+    return hlo.operand_count - 1

@@ -286,7 +286,7 @@ class TileableFusion:
             return x is dot or (not barred and support.instruction(x) is None)
 
         end = dot
-        while len(end.users) == 1 and may_hold(end.users[0]):
+        while end.user_count == 1 and may_hold(end.users[0]):
             end = end.users[0]
         space, clones = Computation("space"), dict[Instruction, Instruction]()
         for x in post_order([end], lambda x: x.operands if may_hold(x) else ()):
@@ -320,12 +320,12 @@ class TileableFusion:
             worth = not _keeps_rows_for_reader(original) and is_worth_as_output(original)
             if not worth or not _may_follow(user, fusion) or not self._tilings.can_tile(fusion, user):
                 break
-            count, inner = len(fusion.operands), fusion
+            count, inner = fusion.operand_count, fusion
             fusion = create_fusion(user, "kCustom")
             replace_instruction(user, fusion)
             merge_fusion(fusion, inner)
             remove_with_unused_operands(inner)
-            if len(fusion.operands) > count:
+            if fusion.operand_count > count:
                 self._grow(fusion, deque((o, None) for o in fusion.operands))
             self.output = original
         self._clean_edges(fusion.fused_computation)
@@ -403,7 +403,7 @@ class TileableFusion:
             computation_of(view).root = source
             remove_with_unused_operands(view)
             return None
-        if len(view.users) != 1:
+        if view.user_count != 1:
             return view
         user = view.users[0]
         if user.opcode in _VIEWS:
@@ -436,21 +436,22 @@ class TileableFusion:
 
 
 def _may_follow(user: Instruction, fusion: Instruction) -> bool:
-    """True for a user that joins no values, reads the product once and only `_is_simple` ones in addition."""
+    """True for a user that joins no values, reads the product once, and else what exists or is spread."""
     if user.opcode == "concatenate" or user.operands.count(fusion) > 1:
         return False
     view = fusion.fused_root
     if user.opcode == "transpose" and view.opcode in _VIEWS and not _keeps_together(user, view):
         return False
-    return all(_is_simple(o) for o in user.operands if o is not fusion)
+    bare = [o.past("broadcast").through(*_VIEWS) for o in user.operands if o is not fusion]
+    return all(o.opcode in ("parameter", "constant") for o in bare)
 
 
 def _keeps_rows_for_reader(x: Instruction) -> bool:
     """True for a transposition of whole rows that its reader moves."""
-    if x.opcode != "transpose" or x.dimensions[-1] != x.rank - 1 or len(x.users) != 1:
+    if x.opcode != "transpose" or x.dimensions[-1] != x.rank - 1 or x.user_count != 1:
         return False
     reader = x.users[0]
-    while reader.opcode in _VIEWS and len(reader.users) == 1:
+    while reader.opcode in _VIEWS and reader.user_count == 1:
         (reader,) = reader.users
     return is_elementwise(reader) or reader.opcode == "concatenate"
 
@@ -463,11 +464,6 @@ def _keeps_together(transpose: Instruction, view: Instruction) -> bool:
         if any(b - a > 1 for a, b in pairwise(places)):
             return False
     return True
-
-
-def _is_simple(x: Instruction) -> bool:
-    """True for a value that exists, or one spread."""
-    return x.past("broadcast").through(*_VIEWS).opcode in ("parameter", "constant")
 
 
 def _path_before(operand: Instruction, taken: Instruction, path: _Path) -> _Path:
@@ -498,7 +494,7 @@ def _should_take(
     path: _Path,
 ) -> bool:
     """`ShouldFuseOperand`."""
-    if len(fusion.operands) + added_parameters(candidate) > _MOST_OPERANDS:
+    if fusion.operand_count + added_parameters(candidate) > _MOST_OPERANDS:
         return False
     if original.opcode == "transpose":
         return path is not None and _keeps_rows(candidate, fusion, *path)
@@ -506,7 +502,7 @@ def _should_take(
         along = original.dimensions[0]
         whole = all(o.sizes[along] % _TILE == 0 for o in original.operands)
         return whole and path is not None and _is_free(along, fusion, *path)
-    if is_elementwise(original) and len(original.operands) == 2:
+    if is_elementwise(original) and original.operand_count == 2:
         spread = [o.operand.opcode for o in original.operands if o.opcode == "broadcast"]
         if "parameter" in spread or "constant" in spread:
             return True
