@@ -248,8 +248,9 @@ def hostile(tmp_path: Path) -> Path:
 
 def test_bad_files_are_rows_with_their_error(hlofuse: Run, hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    limits = {"HLOFUSE_MAX_INPUT_BYTES": str(32 << 20)}
-    result = hlofuse("batch", hostile, "-o", out, "--max-memory", "1GiB", **limits)
+    result = hlofuse(
+        "batch", hostile, "-o", out, "--max-memory", "1GiB", HLOFUSE_MAX_INPUT_BYTES=str(32 << 20)
+    )
     assert result.status == 0, result.err
     found = dict(table(out, "SELECT path, coalesce(error, '') FROM modules"))
     assert len(found) == 11

@@ -135,8 +135,9 @@ def of_recipes(
         alone = bool(gradient) and gradient.isdisjoint(f.at for f in findings)
         rule, change = next((f.rule for f in findings if f.rule), ""), (recipe, tuple(findings))
         lines, trial = lines_of(found), trial or UNKNOWN
-        words = recipe.text, rule, lines
-        yield Suggestion("code", *words, len(found), trial, recipe.name, "", touched, alone, change)
+        yield Suggestion(
+            "code", recipe.text, rule, lines, len(found), trial, recipe.name, "", touched, alone, change
+        )
 
 
 def _stated(
