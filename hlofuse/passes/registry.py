@@ -131,18 +131,8 @@ _RARE = {
     "cholesky_expander": ("cholesky",),
     "rng-expander": ("rng",),
     "triangular_solve_expander": ("triangular-solve",),
-    **dict.fromkeys(
-        (
-            "conditional-to-select control-dep-rewriter convert_triton_gemm_config "
-            "cpu-parallel-task-assigner dot-algorithm-rewriter dot_normalizer "
-            "dus-accumulator-zero-init-elimination gpu-copy-async-wrapper pdl-launch-annotation "
-            "permutation_sort_expander reduce-window-resizer rematerialization topk-splitter"
-        ).split(),
-        (),
-    ),
 }
-"""Passes of XLA's lists that are not implemented, with the opcodes that they expand; few modules hold any.
-Without opcodes, nothing reaches the pass by default."""
+"""Passes of XLA's lists that are not implemented, with the opcodes that they expand; few modules hold any."""
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
 _FIXPOINT = re.compile(r"\s*fixpoint\s*\((.*)\)\s*", re.DOTALL)
 
@@ -240,8 +230,8 @@ def until(release: str, *steps: str | Pass) -> OfReleases:
 
 
 class PassLists(Record):
-    """Builds XLA's own lists of passes for a target; a text stands for the passes that it lists. A pass takes
-    from `context` what it has a field for. ValueError for a text that describes no pass."""
+    """Builds XLA's own lists of passes for a target; a text stands for the pass that it describes. A pass
+    takes from `context` what it has a field for. ValueError for a text that describes no pass."""
 
     target: str
     context: Mapping[str, Any]
@@ -253,7 +243,7 @@ class PassLists(Record):
     def _listed(self, steps: Iterable[str | Pass | OfReleases]) -> Iterator[Pass]:
         for step in steps:
             if not isinstance(step, OfReleases):
-                yield from map(self.step, split_passes(step) if isinstance(step, str) else [step])
+                yield self.step(step)
             elif step.span.includes(self.context["release"].name):
                 yield from self._listed(step.steps)
 

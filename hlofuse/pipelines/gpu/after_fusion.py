@@ -59,7 +59,9 @@ def after_fusion(
         "horizontal fusion",
         until("0.4.35", "horizontal_loop_fusion"),
         since("0.4.38", "horizontal_loop_fusion(in_loops=true)"),
-        "horizontal_input_fusion, cse, dce",
+        "horizontal_input_fusion",
+        "cse",
+        "dce",
     )
     blocks = (
         until("0.6", UnimplementedPass("fusion-block-level-rewriter", ("fusion",), _is_loop_transpose)),
@@ -70,7 +72,10 @@ def after_fusion(
         lists.pipeline("horizontal", until("0.6", horizontal)),
         lists.pipeline(
             "post-fusion_optimization",
-            "rename_fusions, dus-accumulator-zero-init-elimination, dce, tuple-simplifier",
+            "rename_fusions",
+            UnimplementedPass("dus-accumulator-zero-init-elimination"),
+            "dce",
+            "tuple-simplifier",
             *combiners(flags),
             "all-reduce-contiguous",
         ),
@@ -85,12 +90,15 @@ def after_fusion(
             since("0.8", "fusion-wrapper"),
             # On a device it measures; without one it takes XLA's defaults.
             UnimplementedPass("autotuner", ("fusion",), is_tuned_product),
-            "convert_triton_gemm_config",
+            UnimplementedPass("convert_triton_gemm_config"),
         ),
         lists.pipeline("propagate-call-metadata", "propagate-call-metadata"),
         lists.pipeline(
             "pre-scheduling-copy-insertion",
-            "dce, loop-schedule-linearizer, copy-insertion, copy_fusion",
+            "dce",
+            "loop-schedule-linearizer",
+            "copy-insertion",
+            "copy_fusion",
             until("0.6", "horizontal_loop_fusion", "dce"),
             "sanitize-constant-names",
         ),
@@ -98,7 +106,7 @@ def after_fusion(
             "pre-scheduling-passes",
             "fusion-wrapper",
             *(("dynamic-slice-copy-fusion-async-wrapper",) if ampere else ()),
-            "gpu-copy-async-wrapper",
+            UnimplementedPass("gpu-copy-async-wrapper"),
         ),
         lists.pipeline(
             "latency-hiding-scheduler",
@@ -108,8 +116,12 @@ def after_fusion(
         lists.pipeline("scheduled-gpu-module", "post-scheduling-copy-insertion"),
         lists.pipeline(
             "post-scheduling-passes",
-            "gpu-convert-async-collectives-to-sync, rematerialization, cse_barrier_expander, fusion-wrapper",
+            "gpu-convert-async-collectives-to-sync",
+            UnimplementedPass("rematerialization"),
+            "cse_barrier_expander",
+            "fusion-wrapper",
             *dispatch,
-            "sanitize-constant-names, pdl-launch-annotation",
+            "sanitize-constant-names",
+            UnimplementedPass("pdl-launch-annotation"),
         ),
     )

@@ -255,7 +255,7 @@ def _changes_of(
         length, (loop, backward) = array.shape.dimensions[0], loops
         inner = next(d for d in range(math.isqrt(length), 0, -1) if length % d == 0)
         if not _is_chosen(loop, backward):
-            yield "Put jax.checkpoint around the loop's body: each iteration keeps arrays for the backward loop"
+            yield "Put jax.checkpoint around the loop's body: iterations keep arrays for the backward loop"
         elif length >= _FEW and inner > 1:
             outer = length // inner
             yield (
