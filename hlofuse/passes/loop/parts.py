@@ -2,7 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 
-from hlofuse.ir import Computation, Instruction, Instructions, Ints, Shape, grouped, has_side_effect, numbered
+from hlofuse.ir import (
+    Computation,
+    Instruction,
+    Instructions,
+    Ints,
+    Shape,
+    computation_of,
+    grouped,
+    has_side_effect,
+    numbered,
+)
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
@@ -39,9 +49,9 @@ def carried_unchanged(body: Computation) -> Instructions:
 
 def gathers_again(x: Instruction) -> bool:
     """True for an all-gather in each iteration of an array that none changes."""
-    body = x.computation
-    caller = body.first_caller if body is not None else None
-    if body is None or caller is None or caller.opcode != "while" or body.root.opcode != "tuple":
+    body = computation_of(x)
+    caller = body.first_caller
+    if caller is None or caller.opcode != "while" or body.root.opcode != "tuple":
         return False
     return not {*carried_unchanged(body)}.isdisjoint(o.through("bitcast", "copy") for o in x.operands)
 
