@@ -50,7 +50,7 @@ def prepared(module: Module) -> Module:
     out = copy_module(module)
     CallInliner().run(out, OnlySkipped())
     for x in [x for x in out.instructions() if x.opcode in ("gather", "select")]:
-        _read_fixed(x)
+        _simplify_read(x)
     simpler = AlgebraicSimplifier(Options(dot_strength_reduction=False, reduce_of_concatenate=False))
     cse = HloCSE(only_fusion_computations=False, release=AROUND_FUSION)
     for step in (TupleSimplifier(), simpler, cse, HloDCE()):
@@ -58,7 +58,7 @@ def prepared(module: Module) -> Module:
     return out
 
 
-def _read_fixed(x: Instruction) -> None:
+def _simplify_read(x: Instruction) -> None:
     """A gather at one known place, as `jnp.take(x, -1, axis=0)` has it, becomes a slice; a choice that is
     known, one of the two."""
     test = x.operand.through("broadcast")
