@@ -279,14 +279,15 @@ class _Loops:
         operands = x.operands
         own = (id(x), index)
         is_scalar = x in self._one_by_one
-        is_branch = False
-        if opcode == "pad":  # LLVM asks once for a row with padding at one end
+        is_branch = is_scalar or (opcode == "reduce" and shape.is_tuple)
+        if opcode == "pad" and inner is not None:  # LLVM asks once for a row with padding at one end
             low, high, between = _padding(x, inner)
-            self._is_padded |= low > 0 < high
+            is_border = low > 0 < high
+            self._is_padded |= is_border
             self._pads.append(count)
-            self._is_apart |= between > 0 and self._row >= _UNROLLED
-            is_branch = low > 0 < high or between > 0 or self._has_short_rows
-        if is_scalar or is_branch or (opcode == "reduce" and shape.is_tuple):
+            self._is_apart |= between and self._row >= _UNROLLED
+            is_branch |= is_border or between or self._has_short_rows
+        if is_branch:
             self._one_by_one.update(operands)  # within a branch, or a loop with several results
         if opcode in ("constant", "iota", "rng", "partition-id", "replica-id"):
             if opcode == "iota":
@@ -311,7 +312,7 @@ class _Loops:
                 own_count = count * 2 if is_awaited and opcode in _CHAINED else count
                 own_count *= _UNPREDICTED if opcode in ("sine", "cosine") and _is_far(operands[0]) else 1
                 is_plain = not self._by_tiles and not self._has_short_rows and named not in _SLOW
-                if is_plain and opcode != "convert" and operands[-1].element_type in ("s8", "u8"):
+                if is_plain and opcode != "convert" and operands[-1].element_type in _BYTES:
                     own_count /= _BYTES_OF_A_VECTOR
                 least = _VECTOR if named in _SLOW else 0.0
                 is_scalar |= x in self._chosen and named in _SLOW  # a part is computed where it is chosen
@@ -383,12 +384,12 @@ class _Loops:
             self._other["scattered row"] += runs
             self._other["element of joined rows"] += updates if runs > rows else 0
             if x.raw("indices_are_sorted") == "true":
-                lines = min(runs, operands[0].byte_size / _LINE)
-                places = max(operands[0].element_count * rows / max(updates, 1), 1)
+                lines = min(runs, x.operand.byte_size / _LINE)
+                places = max(x.operand.element_count * rows / max(updates, 1), 1)
                 self._other["scattered row at one place"] += rows * rows / (rows + _REPEATED * places)
             self._other["scattered element"] += updates
-            self._lines("scattered", operands[0].shape, lines, run)
-            if operands[0].byte_size > self._caches.l1:  # the line of the row before
+            self._lines("scattered", x.operand.shape, lines, run)
+            if x.operand.byte_size > self._caches.l1:  # the line of the row before
                 self._other["scattered line l2"] += runs - lines
             return [(operands[-1], own, None, float(updates))]
         if opcode in ("dot", "convolution"):
@@ -563,24 +564,22 @@ def _chosen(x: Instruction, inner: int | None) -> tuple[str, int]:
     return "pad", sum(any(_padding(x, d)) for d in dimensions)
 
 
-def _padding(x: Instruction, dimension: int | None) -> tuple[int, int, int]:
-    """Elements that a `pad` adds before and after a dimension, and between two of its elements."""
-    if dimension is None:
-        return 0, 0, 0
-    low, high, *between = map(int, (x.raw("padding") or "").split("x")[dimension].split("_"))
-    return low, high, sum(between)
+def _padding(x: Instruction, dimension: int) -> tuple[int, int, bool]:
+    """Elements that a `pad` adds before and after a dimension; True if it adds some between its elements."""
+    low, high, *between = map(int, str(x.raw("padding")).split("x")[dimension].split("_"))
+    return low, high, any(between)
 
 
 def _window_run(scatter: Instruction) -> int:
     """Elements of a scatter's window that follow each other in the updated array."""
-    named, shape = scatter.attributes, scatter.operand.shape
-    given = [scatter.operands[-1].sizes[d] for d in named.get("update_window_dims", ())]
-    for d in sorted({*named.get("inserted_window_dims", ()), *named.get("input_batching_dims", ())}):
+    get, updated = scatter.attributes.get, scatter.operand
+    given = [scatter.operands[-1].sizes[d] for d in get("update_window_dims", ())]
+    for d in sorted({*get("inserted_window_dims", ()), *get("input_batching_dims", ())}):
         given.insert(d, 1)
     run = 1
-    for d in shape.minor_to_major:
+    for d in updated.minor_to_major:
         run *= given[d]
-        if given[d] < shape.dimensions[d]:
+        if given[d] < updated.sizes[d]:
             break
     return max(run, 1)
 
