@@ -5,10 +5,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
 from hlofuse.inputs.part import as_jaxlib_reads
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
+from hlofuse.inputs.release import default_python
 from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 from hlofuse.ir import HlofuseError, Json, packaged, replace
@@ -173,10 +174,16 @@ def compile_request(
             config = Path(scratch, "target_config.txtpb")
             config.write_text(target_config_of(destination.device)[1], encoding="utf-8")
             request_["target_config"] = str(config)
-        environment = environment_for(destination.target, flags)
+        environment = environment_for(destination.target, flags) | {"PYTHONWARNINGS": "ignore"}
+        file = Path(scratch, "request.json")
         while True:
             request_["done"] = [*found["compiled"], *found["errors"]]
-            done = _run_child(request_, Path(scratch), python, environment)
+            file.write_text(json.dumps(request_), encoding="utf-8")
+            run = partial(subprocess.run, [python, str(CHILD), str(file)], env=environment, text=True)
+            try:
+                done = run(capture_output=True, errors="replace")
+            except OSError as error:
+                raise CaptureError(f"cannot run {printable(python)}: {error.strerror or error}") from None
             try:
                 output: Json = json.loads(answer.read_text(encoding="utf-8"))
             except (OSError, ValueError):
@@ -196,22 +203,6 @@ def compile_request(
                 return found
             if at not in found["compiled"] and at not in found["errors"]:
                 found["errors"][at] = _aborted(done)
-
-
-def _run_child(
-    request_: Json,
-    scratch: Path,
-    python: str,
-    environment: dict[str, str],
-) -> subprocess.CompletedProcess[str]:
-    file = scratch / "request.json"
-    file.write_text(json.dumps(request_), encoding="utf-8")
-    command = [python, str(CHILD), str(file)]
-    environment = {**environment, "PYTHONWARNINGS": "ignore"}
-    try:
-        return subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
-    except OSError as error:
-        raise CaptureError(f"cannot run {printable(python)}: {error.strerror or error}") from None
 
 
 def _failure_text(problem: dict[str, str], destination: Destination, python: str) -> str:
@@ -353,11 +344,6 @@ def capture_command(
     if not captured.modules:
         raise CaptureError(f"{name} compiled no jitted function{_reasons(captured)}")
     return captured
-
-
-def default_python(python: str | None) -> str:
-    """The Python whose JAX compiles, where `python` names none."""
-    return python or os.environ.get("HLOFUSE_PYTHON") or sys.executable
 
 
 def versions_of(program: str) -> dict[str, str]:

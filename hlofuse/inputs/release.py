@@ -1,6 +1,8 @@
 """The XLA release that wrote a dump, from a capture, names of files or the text; and the replayed one."""
 
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
@@ -16,6 +18,11 @@ from .dump_directory import read_name
 from .wire_format import MLIR, PROTO
 
 Shown = tuple[frozenset[str], str]
+
+
+def default_python(python: str | None) -> str:
+    """The Python whose JAX compiles and runs, where `python` names none."""
+    return python or os.environ.get("HLOFUSE_PYTHON") or sys.executable
 
 
 class Mark(Record):

@@ -31,15 +31,15 @@ def input_limit() -> int:
     return int(text)
 
 
-def read_text(path: AnyPath, limit: int | None = None, *, as_module: bool = True) -> str:
+def read_text(path: AnyPath, *, as_module: bool = True) -> str:
     """The text of a dump: a file (gzip is recognized by its first bytes), or `-` for standard input.
 
     With `as_module`, the module in that text, with the line numbers of the file; a truncated module is
     unchanged.
 
-    Raises `HlofuseError` for unreadable, empty or non-text input, and for more than `limit` bytes; with
+    Raises `HlofuseError` for unreadable, empty or non-text input, and for more bytes than the limit; with
     `as_module` also for other known formats, and for several modules of similar size."""
-    return decode(read_bytes(path, limit), input_name(path), as_module)
+    return decode(read_bytes(path), input_name(path), as_module)
 
 
 def input_name(path: AnyPath) -> str:

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from hlofuse.account import Account
 from hlofuse.analysis.custom_calls import partitions_of
 from hlofuse.analysis.kernels import origin
 from hlofuse.format import printable
+from hlofuse.inputs.release import default_python
 from hlofuse.ir import HlofuseError, Instruction, Module, Record, copy_module, parse_module, print_module
 from hlofuse.ir.fusing import inline_calls
 from hlofuse.ir.grouping import reach
@@ -112,7 +112,7 @@ class Judge(AbstractContextManager["Judge", None]):
     def __init__(
         self, python: str | None = None, timeout: float = TIMEOUT, xla_flags: Sequence[str] = ()
     ) -> None:
-        self.python = python or os.environ.get("HLOFUSE_PYTHON") or sys.executable
+        self.python = default_python(python)
         self.timeout = timeout
         self._xla_flags = xla_flags
         self._folder = tempfile.TemporaryDirectory()

@@ -16,7 +16,6 @@ from hlofuse.format.escape import markdown as as_markdown
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir import HlofuseError, replace
-from hlofuse.library import questions
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check import Baseline, Check, Measured, Profile, check_modules, read_baseline
 from hlofuse.reports.check.baseline import Budget, updated_files
@@ -27,6 +26,7 @@ from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.head import head_lines, print_heads
 from hlofuse.reports.verdict.verdict import verdict
+from . import questions
 from .answer import Answer
 from .heads import head_of
 from .loading import Defaults, at_fusion_input, each_module, has_several, read

@@ -15,9 +15,10 @@ from hlofuse.account.bound import open_end
 from hlofuse.account.tpu import TO_OTHER_TILES, tile_bytes
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import inside, source_bearer
-from hlofuse.capture.capturing import capture_modules, default_python, versions_of
+from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, settled_destination
 from hlofuse.cost.tpu import TpuDevice, scoped_vmem, tpu_devices
+from hlofuse.inputs.release import default_python
 from hlofuse.ir import HlofuseError, Instruction, Module, print_module, replace
 from hlofuse.judge.judge import Judge
 from hlofuse.passes.common import make

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir import Module, replace
-from hlofuse.library import questions
 from hlofuse.reports.common.head import identity_line
+from . import questions
 from .answer import Answer
 from .heads import head_of
 from .program import Program

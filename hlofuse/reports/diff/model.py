@@ -74,7 +74,16 @@ def clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
                 out += served.get(i, ())
         return tuple(out)
 
-    replaced = _replacements(diff, {_places(h)[0].instruction for h in heads})
+    first_places = {_places(h)[0].instruction for h in heads}
+    replaced: dict[Instruction, Instruction] = {}  # a user has the one in place of the other
+    for edit in diff.edits:
+        if isinstance(edit, Changed) and edit.because:
+            reasons = [r for r in edit.because if r in first_places]
+            removed = [r for r in reasons if not diff.pairs.after_of(r) and is_in(r, diff.before.module)]
+            added = [r for r in reasons if r not in removed]
+            is_one = len(removed) == len(added) == 1 and removed[0] not in replaced
+            if is_one and added[0] not in replaced.values():
+                replaced[removed[0]] = added[0]
     taken = set(replaced.values())
     groups: dict[object, list[Cluster]] = {}
     for head in heads:
@@ -98,19 +107,6 @@ def _notes(head: Added | Removed) -> tuple[bool, bool]:
     instruction = _places(head)[0].instruction
     unused = not instruction.users and not instruction.is_root and instruction.opcode != "parameter"
     return head.copy_of is not None, unused and not must_run_once(instruction)
-
-
-def _replacements(diff: ModuleDiff, heads: set[Instruction]) -> dict[Instruction, Instruction]:
-    """Removed to added, where a user has the one in place of the other."""
-    out: dict[Instruction, Instruction] = {}
-    for edit in diff.edits:
-        if isinstance(edit, Changed) and edit.because:
-            reasons = [r for r in edit.because if r in heads]
-            removed = [r for r in reasons if not diff.pairs.after_of(r) and is_in(r, diff.before.module)]
-            added = [r for r in reasons if r not in removed]
-            if len(removed) == len(added) == 1 and removed[0] not in out and added[0] not in out.values():
-                out[removed[0]] = added[0]
-    return out
 
 
 def _places(edit: Added | Removed) -> tuple[Occurrence, ...]:

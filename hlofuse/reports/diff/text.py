@@ -12,7 +12,7 @@ from hlofuse.format import broken, plural, printable, times
 from hlofuse.format.terminal import plain_grid, print_rest
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
-from hlofuse.reports.diff import phrases
+from . import phrases
 from .model import Cluster, Summary
 from .phrases import ALL, figure_pairs, loop_notes, profile_notes, side_notes, verdict
 

@@ -20,7 +20,7 @@ from hlofuse.ir.errors import any_of
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
 from hlofuse.reports.common.model import Refusal, both_names
-from hlofuse.reports.explain import phrases
+from . import phrases
 from .explain import group_fused, group_refusals
 from .model import BlockingRule, Explanation, FusedGroup
 

@@ -313,7 +313,16 @@ def recreated_boundaries(
     unfused, merged = split_fusions(module)
     replayed = compile(unfused, target, device=device)
     facts = Facts(replayed)
-    remade = _recreated(module, facts, merged)
+    names_, remade = {}, {}  # of the kernels that were created again with the same content
+    for name in facts.launched_after:
+        content = frozenset(m for m in facts.lineage.members(name) if m in facts.before)
+        names_[_telling(content, facts)] = name
+    for kernel in kernels(module):
+        is_whole = kernel.opcode == "fusion" and kernel.called and kernel.fusion_kind != "kCustom"
+        members = kernel.fused_computation if is_whole else (kernel,)
+        content = frozenset(merged.get(i.name, i.name) for i in members if i.opcode != "parameter")
+        if (new := names_.get(_telling(content, facts))) is not None:
+            remade[kernel] = new
     refusals_ = refusals_between_kernels(replayed, facts)
     found = []
     for producer, _, consumer, size in edges(module):
@@ -338,24 +347,6 @@ def recreated_boundaries(
         " match; reasons cover these."
     )
     return found, how
-
-
-def _recreated(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
-    """The kernels that were created again with the same content, and their new names."""
-    names_ = {}
-    for name in facts.launched_after:
-        content = frozenset(m for m in facts.lineage.members(name) if m in facts.before)
-        names_[_telling(content, facts)] = name
-    out = {}
-    for kernel in kernels(module):
-        members = kernel.fused_computation if kernel.opcode == "fusion" and kernel.called else (kernel,)
-        if kernel.fusion_kind == "kCustom":
-            members = (kernel,)
-        content = frozenset(merged.get(i.name, i.name) for i in members if i.opcode != "parameter")
-        remade = names_.get(_telling(content, facts))
-        if remade is not None:
-            out[kernel] = remade
-    return out
 
 
 def _telling(names: frozenset[str], facts: Facts) -> frozenset[str]:

@@ -293,7 +293,9 @@ def _step(
     if last is None or found is None:
         before = size if last is not None else None
         return Step(dump, last[0] if last else None, before=before, after=size, seconds=seconds)
-    opcodes = _opcodes(last[2], module)
+    old, new = (Counter(i.opcode for i in m.instructions()) for m in (last[2], module))
+    changed = ((op, old[op], new[op]) for op in sorted(old | new) if old[op] != new[op])
+    opcodes = tuple(sorted(changed, key=lambda row: (row[0] in TRIVIAL, -abs(row[2] - row[1]))))
     return Step(
         dump,
         last[0],
@@ -314,16 +316,6 @@ def _size(module: Module, backend: str) -> Size:
     fusions = sum(i.opcode == "fusion" for i in module.instructions())
     launched = len(launches(module, backend))
     return Size(module.instruction_count, launched, fusions, outermost_loops(module))
-
-
-def _opcodes(before: Module, after: Module) -> tuple[tuple[str, int, int], ...]:
-    before_opcodes, after_opcodes = (Counter(i.opcode for i in m.instructions()) for m in (before, after))
-    changed = [
-        (op, before_opcodes[op], after_opcodes[op])
-        for op in sorted(before_opcodes | after_opcodes)
-        if before_opcodes[op] != after_opcodes[op]
-    ]
-    return tuple(sorted(changed, key=lambda row: (row[0] in TRIVIAL, -abs(row[2] - row[1]))))
 
 
 def _rewrites(found: ModuleDiff) -> Iterable[Replacement]:

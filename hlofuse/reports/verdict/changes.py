@@ -17,9 +17,9 @@ from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, pars
 from hlofuse.pipelines.targets import Stage
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.text import warning_line
-from hlofuse.reports.verdict import phrases
-from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
+from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
+from . import phrases
 from .candidates import comparable, compiled
 from .model import MEASURED, Verdict
 
@@ -168,7 +168,16 @@ def print_changes(
     idle = [r.rule.code for r in ranking.relaxed if not r.changes_anything]
     unchanged = [f"Nothing changes without {', '.join(idle)}."] if idle else []
     print_lines(console, (*unchanged, *phrases.rounding_lines(v), *phrases.untried_lines(v)), 2, "dim")
-    _print_fixed(ranking.fixed, console, limit)
+    blocking = [f for f in ranking.fixed if f.blocks]
+    if not blocking:
+        return
+    console.print()
+    console.print("Boundaries that no flag or rewrite of fusion can remove", style="bold cyan")
+    table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), "left")
+    for f in blocking[: limit or None]:
+        size = bytes_text(sum(b.bytes_between for b in f.blocks))
+        table.add_row(f.rule.code, f"{len(f.blocks):,}", size, printable(f.rule.title))
+    table.print(console)
 
 
 def _print_table(
@@ -217,16 +226,3 @@ def _figures(t: Trial, totals: Totals, with_memory: bool) -> Iterator[str]:
             yield phrases.delta(total, -saved, us_text) if saved is not None else "–"
     if with_memory:
         yield "–" if t.temporary_saved is None else phrases.delta(0, -t.temporary_saved, bytes_text)
-
-
-def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:
-    blocking = [f for f in rules if f.blocks]
-    if not blocking:
-        return
-    console.print()
-    console.print("Boundaries that no flag or rewrite of fusion can remove", style="bold cyan")
-    table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), "left")
-    for f in blocking[: limit or None]:
-        size = bytes_text(sum(b.bytes_between for b in f.blocks))
-        table.add_row(f.rule.code, f"{len(f.blocks):,}", size, printable(f.rule.title))
-    table.print(console)

@@ -13,7 +13,7 @@ from hlofuse.reports.common.head import Head, fitted
 from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.comparison.model import Comparison
 from hlofuse.reports.comparison.text import difference_lines
-from hlofuse.reports.verdict import phrases
+from . import phrases
 from .collectives import collective_lines
 from .model import Verdict, tile_lines
 

@@ -510,28 +510,20 @@ def neighbours(first: Sequence[Named], second: Sequence[Named], facts: Facts) ->
     there is no such pair, operations that are neighbours at the input of fusion; else the first ones."""
     if len(first) == len(second) == 1 and first[0].name != second[0].name:
         return [(first[0], second[0])]
-    pairs = _between(first, second, facts)
-    others = {b.name: b for b in second}
-    for a in first:  # one pair inside each kernel that both mean
-        pairs += _of_operations([a], [others[a.name]], facts)[:1] if a.name in others else []
-    return pairs or _of_operations(first, second, facts)[:1] or [(first[0], second[0])]
-
-
-def _between(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:
-    """Pairs of different names that read one another, at the input of fusion or after it."""
     wanted: dict[str, Named] = {}
     for b in second:
         wanted.setdefault(facts.lineage.final(b.name), b)
         wanted.setdefault(b.name, b)
-    found: dict[frozenset[str], Pair] = {}
+    found: dict[frozenset[str], Pair] = {}  # they read one another, at the input of fusion or after it
     for a in first:
         names = {a.name, facts.lineage.final(a.name)}
-        around = [n for name in names for n in _around(name, facts)]
-        for name in around:
-            if name in wanted and wanted[name].name not in names:
-                b = wanted[name]
-                found.setdefault(frozenset((a.name, b.name)), (a, b))
-    return list(found.values())
+        around = (wanted[n] for name in names for n in _around(name, facts) if n in wanted)
+        for b in (b for b in around if b.name not in names):
+            found.setdefault(frozenset((a.name, b.name)), (a, b))
+    pairs, others = list(found.values()), {b.name: b for b in second}
+    for a in first:  # one pair inside each kernel that both mean
+        pairs += _of_operations([a], [others[a.name]], facts)[:1] if a.name in others else []
+    return pairs or _of_operations(first, second, facts)[:1] or [(first[0], second[0])]
 
 
 def _of_operations(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:

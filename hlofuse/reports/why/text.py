@@ -12,7 +12,7 @@ from hlofuse.ir import grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
-from hlofuse.reports.why import Decision, PairAnswer, Story
+from . import Decision, PairAnswer, Story
 from .story import flip_setting
 
 ANSWERS = 3  # Stories shown where a name means several things, and decisions of each
