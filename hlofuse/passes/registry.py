@@ -99,7 +99,10 @@ _OTHERS: dict[str, dict[str, str]] = {
         "gpu.convolutions.epilogues": "cudnn-fused-convolution-rewriter",
         "gpu.convolutions.padding": "conv-padding-legalization",
         "gpu.convolutions.rewriter": "conv-rewriter",
-        "gpu.copies": "copy_fusion host-memory-transfer-asyncifier host-offloader move_copy_to_users",
+        "gpu.copies": (
+            "constant-fill-copy-rewriter copy_fusion host-memory-transfer-asyncifier host-offloader "
+            "move_copy_to_users"
+        ),
         "control_flow.annotations": "convert-memory-placement-to-internal-annotations",
         "gpu.cublas.calls": (
             "cublas-gemm-rewriter:CublasGemmRewriter cublas-pad-for-gemms "

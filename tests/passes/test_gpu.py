@@ -20,8 +20,9 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization
-from hlofuse.passes.gpu.copies import HostOffloader
+from hlofuse.passes.gpu.copies import ConstantFillCopyRewriter, HostOffloader
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import OnlySkipped, Recorder
 from ..fixtures import Case, companion_texts, read_cases
@@ -200,3 +201,40 @@ def test_the_gradient_of_unevenly_padded_pictures_is_a_piece_of_a_larger_one(
     assert [[(r.start, r.limit) for r in s] for s in slices] == (
         [] if start is None else [[(0, 4), (start, start + 16), (start, start + 16), (0, 8)]]
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "fill", "results", "copies"),
+    [
+        (262_144, "constant(2)", "s, t", 1),  # the other one writes the array in place
+        (262_144, "constant(2)", "s, f", 0),
+        (262_144, "constant(2)", "s, t, f, y", 0),
+        (262_144, "constant(2)", "f, y", 1),  # one instruction reads both
+        (262_143, "constant(2)", "s, f", 1),  # less than 1 MiB
+        (262_144, "parameter(0)", "s, f", 1),
+    ],
+)
+def test_large_constants_are_written_again_not_copied_since_0_12(
+    size: int, fill: str, results: str, copies: int
+) -> None:
+    """As XLA answered for scatters in the place of sines."""
+    shape, given = f"f32[{size}]", "a" if "parameter" in fill else ""
+    module = parse_module(f"""HloModule m
+    fill {{
+      c = f32[] {fill}
+      ROOT b = {shape} broadcast(c), dimensions={{}}
+    }}
+    ENTRY e {{
+      a = f32[] parameter(0)
+      f = {shape} fusion({given}), kind=kLoop, calls=fill
+      x = {shape} copy(f)
+      y = {shape} copy(f)
+      s = {shape} sine(x)
+      t = {shape} sine(y)
+      ROOT r = ({", ".join([shape] * (results.count(",") + 1))}) tuple({results})
+    }}""")
+    HloDCE().run(module, Recorder())
+    before = sum(i.opcode == "copy" for i in module.entry)
+    assert ConstantFillCopyRewriter().run(module, Recorder()) == (copies < before)
+    check_module(module)
+    assert sum(i.opcode == "copy" for i in module.entry) == copies

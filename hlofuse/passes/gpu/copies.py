@@ -7,9 +7,9 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, 
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace, replace_instruction, values
 from hlofuse.ir.fusing import append_outputs, computation_of, get_tuple_element
-from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, replaced
+from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, any_change, replaced
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import replace_users
+from hlofuse.passes.common.calls import clone_computation, replace_users
 from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION
@@ -169,6 +169,37 @@ def _is_on_device(i: Instruction) -> bool:
 
 
 _REASON = "The fusion writes the copy as a further output"
+
+
+_FILLED_AGAIN = 1 << 20  # bytes of a constant fill from which on it is not copied
+
+
+class ConstantFillCopyRewriter(Pass):
+    """In the entry only: a large array of one constant is written again, not copied (asked)."""
+
+    name = "constant-fill-copy-rewriter"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return any_change(_fill_again(fill) for fill in module.entry.post_order() if _is_large_fill(fill))
+
+
+def _is_large_fill(x: Instruction) -> bool:
+    if x.opcode != "fusion" or x.byte_size < _FILLED_AGAIN or x.fused_root.opcode != "broadcast":
+        return False
+    return x.fused_root.operand.opcode == "constant"
+
+
+def _fill_again(fill: Instruction) -> bool:
+    """Every copy is replaced while the array has another reader, unless one instruction reads them all."""
+    copies = [u for u in fill.users if _is_plain_copy(u)]
+    readers = {r for u in fill.users for r in (u.users if u in copies else (u,))}
+    if len(fill.users) < 2 or len(readers) < 2:
+        return False
+    for copy in copies if len(copies) < len(fill.users) else copies[:-1]:
+        again = fill.clone(name=f"{fill.name}.rematerialized")
+        again.called = [(name, clone_computation(c)) for name, c in fill.called]
+        replace_instruction(copy, computation_of(copy).add_instruction(again))
+    return bool(copies)
 
 
 class CopyFusion(DevicePass):

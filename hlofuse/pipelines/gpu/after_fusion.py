@@ -98,6 +98,7 @@ def after_fusion(
             "dce",
             "loop-schedule-linearizer",
             "copy-insertion",
+            since("0.12", "constant-fill-copy-rewriter"),
             "copy_fusion",
             until("0.6", "horizontal_loop_fusion", "dce"),
             "sanitize-constant-names",
