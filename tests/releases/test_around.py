@@ -363,6 +363,17 @@ def test_elementwise_operations_run_without_dimensions_of_size_1(source: str, sh
     assert str(next(i for i in module.entry if i.opcode == "sine").shape).startswith(shape)
 
 
+def test_a_concatenate_runs_without_the_dimensions_that_have_size_1_in_the_result() -> None:
+    module = parse_module(TEXTS["parts_of_size_one"])
+    DegenerateDimensionRewriter().run(module, OnlySkipped())
+    (whole,) = (i for i in module.entry if i.opcode == "concatenate")
+    assert [str(x.shape).partition("{")[0] for x in (*whole.operands, whole)] == [
+        "f32[8,1]",
+        "f32[8,31]",
+        "f32[8,32]",
+    ]
+
+
 @pytest.mark.parametrize(
     ("release", "elements", "calls"),
     [

@@ -8,7 +8,14 @@ from hlofuse.ir import Instruction, Instructions, Module, replace_instruction, v
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import is_identity, is_sorted, unmodified_by_reshape, without_ones
+from hlofuse.passes.common.shapes import (
+    is_identity,
+    is_sorted,
+    others,
+    unmodified_by_reshape,
+    without,
+    without_ones,
+)
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
@@ -221,8 +228,9 @@ def _narrowed(x: Instruction) -> Instruction:
         source = source if source.rank == small.rank else make.added(x, "reshape", small, [source])
         is_whole = is_identity(places) and len(places) == shape.rank
         return source if is_whole else make.broadcast(x, shape, source, places)
-    if x.opcode == "concatenate" and all(without_ones(o.shape).rank == shape.rank for o in x.operands):
-        parts = [make.added(x, "reshape", without_ones(o.shape), [o]) for o in x.operands]
+    if x.opcode == "concatenate":
+        ones = others(x.rank, remaining)
+        parts = [make.added(x, "reshape", without(o.shape, ones), [o]) for o in x.operands]
         return make.concatenate(x, parts, remaining.index(x.dimensions[0]))
     x = x.past("reshape")
     return x if x.shape == shape else make.added(x, "reshape", shape, [x])
