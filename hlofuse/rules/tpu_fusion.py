@@ -19,7 +19,7 @@ _ON_ITS_OWN = with_trait("collective") | values(
 )
 _MOVES = with_trait("collective") | {"copy"}
 _KINDS = ("dynamic-update-slice", "scatter", "convolution", "reduce", "reduce-window")
-_MOST_CHAINED_BYTES = 16_000_000
+_FEW = 1 << 18  # Elements of a product's operand that XLA:TPU reads again
 
 
 def is_created(x: Instruction) -> bool:
@@ -37,6 +37,12 @@ def kind(kernel: Instruction) -> str:
 def is_loop(x: Instruction) -> bool:
     """Computed element by element; XLA:TPU treats copies and collectives as moves of data."""
     return is_elementwise(x) and x.opcode not in _MOVES
+
+
+def is_pool(x: Instruction) -> bool:
+    """True if a window moves over whole tiles: over none of the two minor dimensions."""
+    sizes = [d.size for d in x.attributes["window"]] if x.opcode == "reduce-window" and x.is_array else []
+    return any(n > 1 for n in sizes) and all(sizes[k] == 1 for k in x.minor_to_major[:2])
 
 
 def readers(producer: Instruction, consumer: Instruction) -> list[tuple[Instruction, int]]:
@@ -60,6 +66,8 @@ def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
     if opcode == "convolution":
         is_narrow = value.opcode == "convert" and value.byte_size == value.element_count
         return not (is_narrow and is_loop(value.operand))
+    if is_pool(reader):
+        return len(value.users) == 1
     return opcode in ("reduce", "scatter") or (is_loop(reader) and opcode != "fusion")
 
 
@@ -108,6 +116,8 @@ def producer_on_its_own(pair: CandidatePair) -> bool:
         return not keeps_lanes or any(_joins_sublanes(r) for r, _ in readers(producer, pair.consumer))
     if producer.opcode == "fusion":
         return not (is_created(producer) and kind(producer) == "loop")
+    if is_pool(producer) and producer.user_count == 1:
+        return not is_loop(readers(producer, pair.consumer)[0][0])
     if _adds_ones(producer):
         return _writes(readers(producer, pair.consumer)[0][0])
     return producer.opcode in _ON_ITS_OWN or _leaves_gaps(producer)
@@ -124,17 +134,36 @@ def end_of_product(pair: CandidatePair) -> bool:
     producer = pair.producer
     if producer not in pair.state.ends:
         return False
-    reading = [r for r, _ in readers(producer, pair.consumer)]
-    reader = next(filter(_is_product, reading), reading[0])
+    reading = readers(producer, pair.consumer)
+    reader, number = next((r for r in reading if _is_product(r[0])), reading[0])
     if _writes(reader):
         return producer.user_count > 1
-    # XLA:TPU chains two products of matrices if they are small enough, and no reshape lies between.
-    size = sum(o.byte_size for o in reader.operands)
+    # XLA:TPU chains two products of matrices if it computes the first again cheaply, and no reshape lies between.
     is_view = producer.opcode == "bitcast" and without_bitcasts(producer).opcode == "convolution"
     inside = pair.consumer.fused_computation if is_created(pair.consumer) else [pair.consumer]
     is_second = [i.opcode for i in inside].count("convolution") == 1
     chained = _is_product(reader) and is_second and not is_view
-    return not (chained and producer.user_count == 1 and size <= _MOST_CHAINED_BYTES)
+    return not (chained and producer.user_count == 1 and _is_cheap_again(producer, reader, number))
+
+
+def _is_cheap_again(end: Instruction, second: Instruction, number: int) -> bool:
+    """True if tiles of the second product may compute the first again, for one batch. The first multiplies
+    `rows` × `depth` by `depth` × `inner` elements, the second its result by `inner` × `columns`."""
+    before = reach([end], lambda x: map(without_bitcasts, x.operands) if is_loop(x) else ())
+    result = end.element_count
+    first = next((x for x in before if x.opcode == "convolution" and x.element_count == result), None)
+    if first is None:
+        return True
+    batch = math.prod(d.base_dilation for d in second.attributes.get("window", ()))
+    values = (*first.operands, end, second.operands[1 - number], second)
+    left, right, middle, other, last = (x.element_count / batch for x in values)
+    depth, rows = math.sqrt(left * right / middle), math.sqrt(middle * last / other)
+    inner, columns = math.sqrt(middle * other / last), math.sqrt(other * last / middle)
+    if rows * depth <= _FEW:
+        return True
+    if number:
+        return columns <= 1024 and depth * inner <= 4 * _FEW
+    return min(depth, columns) * inner <= 3 * _FEW or inner >= 1.5 * max(depth, columns)
 
 
 def _writes(x: Instruction) -> bool:
@@ -172,7 +201,8 @@ def _stays(x: Instruction, ends: set[Instruction], depth: int) -> bool:
 
 
 def _size(x: Instruction) -> int:
-    return x.byte_size
+    """The bytes that it takes to read the value; padding is computed."""
+    return (x.operand if x.opcode == "pad" else x).byte_size
 
 
 def _arrays_read(x: Instruction, ends: set[Instruction], depth: int) -> set[Instruction]:

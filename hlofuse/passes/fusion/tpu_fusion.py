@@ -8,7 +8,7 @@ from hlofuse.ir import Computation, Dims, Instruction, Instructions, Module, cop
 from hlofuse.ir.names import own_name
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.instruction_fusion import may_fuse_into_in_place, producer_is_root
-from hlofuse.rules.tpu_fusion import RULES, is_created, is_loop, kind, readers
+from hlofuse.rules.tpu_fusion import RULES, is_created, is_loop, is_pool, kind, readers
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import OnlySkipped
 from .instruction_fusion import FusionDriver, InstructionFusion
@@ -20,10 +20,11 @@ class _Driver(FusionDriver):
     rules = (*RULES, producer_is_root, may_fuse_into_in_place)
 
     def prepare(self) -> None:
+        self.closed = set[str | None]()
         for computation in launched_computations(self.module):
             ends = _ends(computation)
             for x in computation.post_order():
-                _move_end_of_softmax(x, ends)
+                _move_end_of_softmax(x, ends, self.closed)
             self.state.ends |= ends
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
@@ -32,9 +33,12 @@ class _Driver(FusionDriver):
 
 def _ends(computation: Computation) -> set[Instruction]:
     """The last instruction of each product's kernel, which goes on while one value leaves it.
-    It ends before the values get wider, for what reads them to widen them."""
+    It ends before the values get wider, for what reads them to widen them. A pool takes the work before it
+    from the product, and ends after that on its result."""
     order = numbered(computation.post_order())
-    ends, claimed = set[Instruction](), set[Instruction]()
+    pools = [x for x in order if is_pool(x)]
+    taken = reach(pools, lambda x: [o for o in x.operands if is_loop(o) and len(o.users) == 1])
+    claimed, ends = {*taken}, {_last_alone(x, x.rank) for x in pools}
     products = [x for x in order if x.opcode == "convolution"]
     ranks = {x: _rank(x) for x in products}
     products.sort(key=lambda x: (ranks[x], order[x] if ranks[x] == 0 else -order[x]))
@@ -72,10 +76,12 @@ def _rank(product: Instruction) -> int:
     return 1 if larger or sliced else 2
 
 
-def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> None:
-    """End a kernel where one subtracts the greatest element of each row, of three or more dimensions.
-    A product's kernel goes on up to there unless a product reads the softmax. The kernel divides as well
-    unless a product or copy reads the quotient."""
+def _move_end_of_softmax(
+    greatest: Instruction, ends: set[Instruction], closed: set[str | None]
+) -> None:
+    """End a kernel where one subtracts the greatest element of each row, of three or more dimensions, unless
+    a product alone reads the softmax. A product's kernel goes on up to there. The kernel divides as well
+    unless a product or copy reads the quotient. No reader joins one that divides or takes logarithms later."""
     if greatest.opcode != "reduce" or greatest.to_apply.root.opcode != "maximum":
         return
     rows = greatest.operand
@@ -89,12 +95,19 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction]) -> None:
         return
     end = _last_alone(end, rows.rank)
     quotients = [u for u in end.users if u.opcode == "divide" and u.operand is end]
-    readers = {u.opcode for q in quotients for u in _last_alone(q, rows.rank).users}
-    if rows in ends and "convolution" in readers:
+    readers = {u.opcode for q in quotients or [end] for u in _last_alone(q, rows.rank).users}
+    is_alone = len(end.users) == 2 or greatest.dimensions[0] == rows.minor_to_major[0]
+    if "convolution" in readers and is_alone and (quotients or rows not in ends):
+        return
+    if end.opcode == "subtract" and not all(
+        is_loop(u) and (u.opcode != "exponential" or len(u.users) == 1) for u in end.users
+    ):
         return
     ends.discard(rows)
     if not quotients or not readers.isdisjoint(("convolution", "copy")):
         ends.add(end)
+        if quotients or end.opcode == "subtract":
+            closed.add(own_name(end.origin))
 
 
 def _last_alone(x: Instruction, rank: int) -> Instruction:
@@ -112,7 +125,9 @@ class Prediction(OnlySkipped):
         self._refused = dict[tuple[str | None, str | None], str]()
         module = copy_module(module)
         module.begin_run()
-        _Driver(InstructionFusion(release=AROUND_FUSION), module, self).run()
+        driver = _Driver(InstructionFusion(release=AROUND_FUSION), module, self)
+        driver.run()
+        self._closed = driver.closed
         self._groups = dict[Instruction, Instructions]()
         for computation in launched_computations(module):
             self._merge(computation)
@@ -179,6 +194,9 @@ class Prediction(OnlySkipped):
         first = self._groups[producer]
         second = self._groups[user]
         kinds = kind(producer), kind(user)
+        root = producer.fused_root if is_created(producer) else producer
+        if own_name(root.origin) in self._closed and (kinds[1] == "loop" or root.opcode == "subtract"):
+            return False
         is_written = kinds == ("convolution", _WRITES) and user.operand.opcode == "get-tuple-element"
         is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
         if first is second or not (is_read or is_written):
