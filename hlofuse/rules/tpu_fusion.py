@@ -138,7 +138,7 @@ def end_of_product(pair: CandidatePair) -> bool:
     reader, number = next((r for r in reading if _is_product(r[0])), reading[0])
     if _writes(reader):
         return producer.user_count > 1
-    # XLA:TPU chains two products of matrices if it computes the first again cheaply, and no reshape lies between.
+    # XLA:TPU chains two products if it computes the first again cheaply, and no reshape lies between.
     is_view = producer.opcode == "bitcast" and without_bitcasts(producer).opcode == "convolution"
     inside = pair.consumer.fused_computation if is_created(pair.consumer) else [pair.consumer]
     is_second = [i.opcode for i in inside].count("convolution") == 1

@@ -76,12 +76,11 @@ def _rank(product: Instruction) -> int:
     return 1 if larger or sliced else 2
 
 
-def _move_end_of_softmax(
-    greatest: Instruction, ends: set[Instruction], closed: set[str | None]
-) -> None:
+def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: set[str | None]) -> None:
     """End a kernel where one subtracts the greatest element of each row, of three or more dimensions, unless
     a product alone reads the softmax. A product's kernel goes on up to there. The kernel divides as well
-    unless a product or copy reads the quotient. No reader joins one that divides or takes logarithms later."""
+    unless a product or copy reads the quotient. No reader joins a kernel that ends before its quotient, or
+    before a logarithm."""
     if greatest.opcode != "reduce" or greatest.to_apply.root.opcode != "maximum":
         return
     rows = greatest.operand
