@@ -96,7 +96,9 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     quotients = [u for u in end.users if u.opcode == "divide" and u.operand is end]
     readers = {u.opcode for q in quotients or [end] for u in _last_alone(q, rows.rank).users}
     is_alone = len(end.users) == 2 or greatest.dimensions[0] == rows.minor_to_major[0]
-    if "convolution" in readers and is_alone and (quotients or rows not in ends):
+    is_narrowed = any(_last_alone(q, rows.rank).byte_size < q.byte_size for q in quotients)
+    is_kept = is_narrowed and rows not in ends and rows.opcode != "convert"
+    if "convolution" in readers and is_alone and not (is_kept if quotients else rows in ends):
         return
     if end.opcode == "subtract" and not all(
         is_loop(u) and (u.opcode != "exponential" or len(u.users) == 1) for u in end.users
