@@ -97,8 +97,8 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     readers = {u.opcode for q in quotients or [end] for u in _last_alone(q, rows.rank).users}
     is_alone = len(end.users) == 2 or greatest.dimensions[0] == rows.minor_to_major[0]
     is_narrowed = any(_last_alone(q, rows.rank).byte_size < q.byte_size for q in quotients)
-    is_kept = is_narrowed and rows not in ends and rows.opcode != "convert"
-    if "convolution" in readers and is_alone and not (is_kept if quotients else rows in ends):
+    is_stored = is_narrowed and rows not in ends and rows.opcode != "convert"
+    if "convolution" in readers and is_alone and not (is_stored if quotients else rows in ends):
         return
     if end.opcode == "subtract" and not all(
         is_loop(u) and (u.opcode != "exponential" or len(u.users) == 1) for u in end.users
