@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, product
 from math import inf, prod
-from typing import Any
 
 import numpy as np
 
@@ -505,7 +504,7 @@ def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Ins
     return sums_at(x, places, values, sizes, along, batch, unique_indices="true")
 
 
-def _test_below(x: Instruction) -> tuple[Instruction, list[Any]] | None:
+def _test_below(x: Instruction) -> tuple[Instruction, list[float]] | None:
     """A test on which alone an array depends, and its one value where that is false, and where it is true."""
     for test in (o for o in origins(x) if o.element_type == "pred" and o.sizes == x.sizes):
         ends = [formula_values(x, {test: np.full(x.sizes, value)}) for value in (False, True)]
@@ -532,8 +531,8 @@ def _count_places(x: Instruction) -> bool:
     later = make.binary(x, "subtract", make.binary(x, "add", count, number), before)
     places = make.select(x, is_first, make.binary(x, "subtract", before, make.scalar_like(before, 1)), later)
     order = _written_at(x, places, x.operands[1])
-    low, high = (make.scalar_like(key, v) for v in (values[::-1] if is_true else values))
-    keys = make.select(x, make.compare(x, "LT", number, count), low, high)
+    first, second = (make.scalar_like(key, v) for v in (values[::-1] if is_true else values))
+    keys = make.select(x, make.compare(x, "LT", number, count), first, second)
     for element in list(x.users):
         element.replace_all_uses_with(order if element.tuple_index else keys)
     return True
