@@ -47,7 +47,25 @@ class CallSites:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._order = numbered(module.computations)
-        self._context = self._contexts()
+        # `SetCallContexts`.
+        found = {c: CallContext.CONTROL_FLOW for c in self.module.computations if not c.callers}
+        queue = deque(found)
+        while queue:
+            computation = queue.popleft()
+            own = found[computation]
+            for caller in computation:
+                if not caller.called:
+                    continue
+                new = own if caller.opcode in _SEQUENTIAL else CallContext.EMBEDDED
+                for _, callee in caller.called:
+                    old = found.get(callee)
+                    context = new if old is None or old is new else CallContext.BOTH
+                    if context is not old:
+                        found[callee] = context
+                        queue.append(callee)
+        for computation in self.module.computations:
+            found.setdefault(computation, CallContext.EMBEDDED)
+        self._context = found
         self._ancestors = dict[Computation, dict[Computation, Instruction]]()
 
     def callers(self, computation: Computation) -> Instructions:
@@ -115,27 +133,6 @@ class CallSites:
             if inside in found:
                 return found
             found[inside] = callers[0]
-
-    def _contexts(self) -> dict[Computation, CallContext]:
-        """`SetCallContexts`."""
-        found = {c: CallContext.CONTROL_FLOW for c in self.module.computations if not c.callers}
-        queue = deque(found)
-        while queue:
-            computation = queue.popleft()
-            own = found[computation]
-            for caller in computation:
-                if not caller.called:
-                    continue
-                new = own if caller.opcode in _SEQUENTIAL else CallContext.EMBEDDED
-                for _, callee in caller.called:
-                    old = found.get(callee)
-                    context = new if old is None or old is new else CallContext.BOTH
-                    if context is not old:
-                        found[callee] = context
-                        queue.append(callee)
-        for computation in self.module.computations:
-            found.setdefault(computation, CallContext.EMBEDDED)
-        return found
 
 
 class CallOrder:

@@ -155,7 +155,20 @@ def _canonicalize(kind: int, lhs: Expr, rhs: Expr) -> Expr:
     if kind == ADD:
         return _canonical_sum(lhs, rhs)
     if kind == MUL:
-        return _canonical_product(lhs, rhs)
+        if rhs.kind == CONSTANT:
+            if rhs.value == 0:
+                return rhs
+            if rhs.value == 1:
+                return lhs
+            if lhs.is_multiple:
+                return canonicalize(mul(lhs.lhs, lhs.rhs.value * rhs.value))
+        if lhs.is_multiple:
+            return canonicalize(mul(mul(lhs.lhs, rhs), lhs.rhs))
+        if lhs.kind == ADD:
+            return canonicalize(add(mul(lhs.lhs, rhs), mul(lhs.rhs, rhs)))
+        if rhs.kind == ADD:
+            return canonicalize(add(mul(lhs, rhs.lhs), mul(lhs, rhs.rhs)))
+        return _binary(MUL, lhs, rhs)
     return _canonical_floordiv(lhs, rhs) if kind == FLOORDIV else _canonical_mod(lhs, rhs)
 
 
@@ -197,23 +210,6 @@ def _canonical_sum(lhs: Expr, rhs: Expr) -> Expr:
     for term in terms[1:]:
         result = _binary(ADD, result, term)
     return canonicalize(result) if joined else result
-
-
-def _canonical_product(lhs: Expr, rhs: Expr) -> Expr:
-    if rhs.kind == CONSTANT:
-        if rhs.value == 0:
-            return rhs
-        if rhs.value == 1:
-            return lhs
-        if lhs.is_multiple:
-            return canonicalize(mul(lhs.lhs, lhs.rhs.value * rhs.value))
-    if lhs.is_multiple:
-        return canonicalize(mul(mul(lhs.lhs, rhs), lhs.rhs))
-    if lhs.kind == ADD:
-        return canonicalize(add(mul(lhs.lhs, rhs), mul(lhs.rhs, rhs)))
-    if rhs.kind == ADD:
-        return canonicalize(add(mul(lhs, rhs.lhs), mul(lhs, rhs.rhs)))
-    return _binary(MUL, lhs, rhs)
 
 
 def largest_divisor(expr: Expr) -> int:

@@ -176,32 +176,22 @@ def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
     rows = INSTRUCTION.findall(text, start, end)
     taken = body.add_rows(rows) if len(rows) == text.count("\n", start, end) else 0
     if taken < len(rows) or not rows:
-        _read_lines(body, text, start, end, taken)
+        # Read the lines after the first `taken`; the grammar reads regions that the pattern does not fit.
+        pos = start
+        for _ in range(taken):
+            pos = text.index("\n", pos) + 1
+        while pos < end:
+            match = INSTRUCTION.match(text, pos, end)
+            if match is not None and body.add_rows([match.groups("")]):  # type: ignore[list-item]
+                pos = match.end()
+                continue
+            after = INSTRUCTION.search(text, match.end() if match else text.index("\n", pos) + 1, end)
+            end_of_body = after.start() if after else end
+            if COMMENT_LINES.fullmatch(text, pos, end_of_body) is None:
+                body.cache.fallback.instructions(body, text, pos, end_of_body)
+            pos = end_of_body
     if body.cache.has_control:
         body.add_control(first)
-
-
-def _read_lines(
-    body: Body,
-    text: str,
-    start: int,
-    end: int,
-    taken: int,
-) -> None:
-    """Read the lines after the first `taken`; the grammar reads regions that the pattern does not fit."""
-    pos = start
-    for _ in range(taken):
-        pos = text.index("\n", pos) + 1
-    while pos < end:
-        match = INSTRUCTION.match(text, pos, end)
-        if match is not None and body.add_rows([match.groups("")]):  # type: ignore[list-item]
-            pos = match.end()
-            continue
-        after = INSTRUCTION.search(text, match.end() if match else text.index("\n", pos) + 1, end)
-        end_of_body = after.start() if after else end
-        if COMMENT_LINES.fullmatch(text, pos, end_of_body) is None:
-            body.cache.fallback.instructions(body, text, pos, end_of_body)
-        pos = end_of_body
 
 
 def _check_names(names: Collection[str]) -> None:

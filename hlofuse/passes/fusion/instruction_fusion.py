@@ -140,27 +140,24 @@ class FusionDriver:
             message = f"Operand ({producer.name}) is not fusible"
             verdict = Verdict(OPERAND_NOT_FUSIBLE, message=message)
         if verdict.allows:
-            return self._fuse(producer, consumer, verdict)
+            name = consumer.name
+            prefix = f"{producer.opcode}_{consumer.opcode}_"
+            fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), prefix)
+            self.state.reused.fused(producer, fusion)
+            for x in (producer, *producer.operands):
+                self.state.uses.pop(x, None)
+            self.fuse_instruction(fusion, producer)
+            self.recorder.fuse(
+                producer,
+                name,
+                fusion,
+                rule=verdict.rule,
+                created=fusion is not consumer,
+                duplicated=bool(producer.users) or producer.is_root,
+                reason=verdict.rule.message or None,
+                figures=verdict.figures,
+            )
+            return fusion
         self._settled = verdict.rule.lasting and consumer.opcode == "fusion"
         self.recorder.ineligible(producer, consumer, verdict)
         return None
-
-    def _fuse(self, producer: Instruction, consumer: Instruction, verdict: Verdict) -> Instruction:
-        name = consumer.name
-        prefix = f"{producer.opcode}_{consumer.opcode}_"
-        fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), prefix)
-        self.state.reused.fused(producer, fusion)
-        for x in (producer, *producer.operands):
-            self.state.uses.pop(x, None)
-        self.fuse_instruction(fusion, producer)
-        self.recorder.fuse(
-            producer,
-            name,
-            fusion,
-            rule=verdict.rule,
-            created=fusion is not consumer,
-            duplicated=bool(producer.users) or producer.is_root,
-            reason=verdict.rule.message or None,
-            figures=verdict.figures,
-        )
-        return fusion
