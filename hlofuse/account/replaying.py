@@ -133,7 +133,8 @@ class Costs(KernelTimes):
         self.observer = observer
         self.replay = replay
         self._repeat = repeat
-        self.sums, self.at_stake = cache(self._sums), cache(self._at_stake)
+        self.sums = cache(self._sums)
+        self.at_stake = cache(self._at_stake)
         decisions = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps restart where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "fuse")}
@@ -148,8 +149,7 @@ class Costs(KernelTimes):
         return None if max(unfused, fused) >= INFINITE else (us(unfused), us(fused))
 
     def _at_stake(self, producer: Instruction) -> float | None:
-        """Microseconds saved by fusing a kernel into its users if no rule forbade it. None without an
-        estimate: library calls on either side of every edge."""
+        """Microseconds saved by fusing a kernel into its users if no rule forbade it; None if unknown."""
         release = self.model.release
         if not may_be_fused(producer, release):
             return None

@@ -349,8 +349,9 @@ class Instruction:
         """`user` uses `new` wherever it used this (`HloInstruction::ReplaceUseWith`)."""
         self.remove_user(user)
         operands = user.operands
-        for _ in range(operands.count(self)):
-            operands[operands.index(self)] = new
+        for i, operand in enumerate(operands):
+            if operand is self:
+                operands[i] = new
         new.add_user(user)
         user._forget_order()
 

@@ -147,7 +147,7 @@ class _Assigner:
         self._allocations = list[_Allocation]()
         self._found = dict[HloBuffer, _Allocation]()
         self._open = list[_Allocation]()  # the allocations in which later buffers may lie
-        self._donations = list[_Allocation]()  # those of them that are arguments: a result may lie there
+        self._donations = list[_Allocation]()  # its arguments: no result lies where another does
         self._donated = list[tuple[HloValue, int]]()
         self._delayed = dict[int, list[HloValue]]()  # temporary values by memory space
 
@@ -263,14 +263,17 @@ class _Assigner:
         if allocation.is_reusable:
             for value in buffer.values:
                 insort(allocation.occupied, (*self._live.ranges[value], value.id, value))
-            times = [(-inf, 0), *(x[:2] for x in allocation.occupied), (self._live.end, 0)]
+            times = [
+                (-inf, 0),
+                *((first, last) for first, last, _, _ in allocation.occupied),
+                (self._live.end, 0),
+            ]
             allocation.room = max(b[0] - a[1] for a, b in pairwise(times))
 
     def _reuse(self, buffer: HloBuffer) -> bool:
         """Put a buffer where an argument or a result lies at other times; false where none has room."""
         ranges = [(v, self._live.ranges[v]) for v in buffer.values]
         longest = max(last - first for _, (first, last) in ranges)
-        # Two results are alive together at the end.
         places = self._donations if buffer in self._results else self._open
         open_ones = (a for a in reversed(places) if a.room >= longest)
         for allocation in chain(self._of_operands(buffer), open_ones):

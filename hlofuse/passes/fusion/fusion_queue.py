@@ -65,12 +65,11 @@ class ReversePostOrderQueue:
         self, operands: Sequence[Instruction], candidates: list[tuple[int, Instruction]]
     ) -> Iterator[int]:
         position, at = self._position, 0
-        numbers = dict[Instruction, int]()
+        numbers = numbered(operands)
         while at < len(candidates):
             place, operand = candidates[at]
             if position.get(operand) == -place:
-                yield numbers[operand] if numbers else operands.index(operand)
-                numbers = numbers or numbered(operands)
+                yield numbers[operand]
             at = bisect_left(candidates, (place + 1,))
 
     def _close(self, fusion: Instruction, producer: Instruction) -> None:

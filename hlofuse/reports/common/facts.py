@@ -1,7 +1,7 @@
 """Facts about a replay for several parts of an explanation."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain, repeat
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format import fields
 from hlofuse.format.paths import source_in_function
-from hlofuse.ir import Instruction, Module, Strings, grouped, replace, values
+from hlofuse.ir import Computation, Instruction, Module, Strings, grouped, replace, values
 from hlofuse.rules.catalogue import Rule, catalogue
 from .lineage import Lineage, is_view, readers, through_views
 from .model import CreatedBy, FinalKernel, Place
@@ -46,8 +46,9 @@ class Facts:
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in replay.after.computations if c.fusion is None for i in c}
         self.launched_after = launched(replay.after)
-        self.place, self._explained_of = cache(self._place), cache(self._explanations)
-        self.launched_computations_of = cache(lambda module: frozenset(launched_computations(module)))
+        self._places: dict[str, Place] = {}
+        self._explained: dict[str, dict[CreatedBy, None]] = {}
+        self._launched_computations: dict[Module, frozenset[Computation]] = {}
         self._catalogue = catalogue()
 
     def is_kernel(self, name: str) -> bool:
@@ -153,10 +154,13 @@ class Facts:
             found = [m for m in of_other if m in of_one] or [m for m in (*of_one, *of_other) if m.removed]
         return tuple({m.rule.code: m for m in reversed(found)}.values())[::-1]
 
-    def _explanations(self, name: str) -> dict[CreatedBy, None]:
-        members = dict.fromkeys((name, *self.lineage.members(self.lineage.final(name))))
-        of_each = map(self._explained_before_fusion.get, members, repeat(()))
-        return dict.fromkeys(chain.from_iterable(of_each))
+    def _explained_of(self, name: str) -> dict[CreatedBy, None]:
+        found = self._explained.get(name)
+        if found is None:
+            members = dict.fromkeys((name, *self.lineage.members(self.lineage.final(name))))
+            of_each = map(self._explained_before_fusion.get, members, repeat(()))
+            found = self._explained[name] = dict.fromkeys(chain.from_iterable(of_each))
+        return found
 
     def final_place(self, instruction: Instruction) -> Place:
         final_name = instruction.name
@@ -194,8 +198,20 @@ class Facts:
         final = self.lineage.final(name)
         return (self.after[final], self.replay.after) if final in self.after else None
 
-    def _place(self, name: str) -> Place:
+    def launched_computations_of(self, module: Module) -> frozenset[Computation]:
+        """The entry and what it runs through control flow, of the module before or after."""
+        if module not in self._launched_computations:
+            self._launched_computations[module] = frozenset(launched_computations(module))
+        return self._launched_computations[module]
+
+    def place(self, name: str) -> Place:
         """The location for a reader; only the name for an instruction created and removed by the replay."""
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = self._place(name)
+        return place
+
+    def _place(self, name: str) -> Place:
         found = self.instruction(name)
         if found is None:
             return Place(name)

@@ -131,10 +131,11 @@ def readers(instruction: Instruction) -> Iterator[Instruction]:
 
 def view_read(producer: Instruction, consumer: Instruction) -> Instruction | None:
     """The user of `producer` through which `consumer` reads it: itself, or a view; None if it does not."""
-    operands, users = consumer.operands, producer.users
-    if producer in operands:
+    if producer in consumer.operands:
         return consumer
-    for operand in operands if len(users) > len(operands) or any(map(is_view, users)) else ():
+    if not any(map(is_view, producer.users)):
+        return None
+    for operand in consumer.operands:
         user = consumer
         while operand is not producer and is_view(operand) and operand.operands:
             user, operand = operand, operand.operand
