@@ -100,14 +100,14 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     is_stored = is_narrowed and rows not in ends and rows.opcode != "convert"
     if "convolution" in readers and is_alone and not (is_stored if quotients else rows in ends):
         return
-    if end.opcode == "subtract" and not all(
-        is_loop(u) and (u.opcode != "exponential" or len(u.users) == 1) for u in end.users
-    ):
+    is_difference = end.opcode == "subtract"
+    if is_difference and not all(map(is_loop, end.users)):
         return
     ends.discard(rows)
     if not quotients or not readers.isdisjoint(("convolution", "copy")):
         ends.add(end)
-        if quotients or end.opcode == "subtract":
+        has_gradient = any(u.opcode == "exponential" and len(u.users) > 1 for u in end.users)
+        if quotients or (is_difference and not has_gradient):
             closed.add(own_name(end.origin))
 
 
