@@ -15,7 +15,7 @@ from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops, first_leaf
 from hlofuse.analysis.kernels import computed_in, end_of, inside
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Instruction, Ints, Record, Shape, values, with_trait
+from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, Shape, values, with_trait
 
 Work = dict[str, float]
 """Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
@@ -26,6 +26,7 @@ _MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not es
 _FREE = values("parameter constant bitcast reshape tuple get-tuple-element broadcast copy")
 _SLOW = with_trait("cpu-slow") | {"absolute"}
 _EXTREME = values("maximum minimum")
+_CHECKED_FOR_NAN = _EXTREME | {"clamp"}
 _CHAINED = values("erf exponential exponential-minus-one log log-plus-one logistic rsqrt tanh")
 _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     "u32 u16 u8 s16 s8 u4 s4".split(), "s32"
@@ -54,6 +55,7 @@ _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
 _UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
 _FEW_PADS = 8  # whose conditions fit into the registers of a loop (measured with 1 to 20)
 _BYTES_OF_A_VECTOR = 4  # for one number of 32 bits (measured with additions, comparisons and shifts)
+_COVERED = 50  # instructions of an element that its reads cover (measured with chains of up to 30 steps)
 _REPEATED = 25  # sorted updates of one place, half of which wait for the update before
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
 
@@ -183,6 +185,8 @@ class _Loops:
         self._written = 0.0  # elements of the last result
         self._row = 0  # elements of the innermost loop, where another one is around it
         self._body = _LOOP  # instructions of its iterations
+        self._instructions = 0.0  # of plain operations of all iterations
+        self._iterations = 0.0
         self._has_loop = False
         self._is_apart = False
         self._is_padded = False  # on both ends of its rows
@@ -203,6 +207,8 @@ class _Loops:
         if (is_whole or (is_apart and not self._by_tiles)) and not self._is_serial:
             found["element one by one"] = self._written
         found["element one by one"] += sum(self._pads[_FEW_PADS:])
+        if has_vectors:
+            found["deep operation"] += max(self._instructions - _COVERED * self._iterations, 0)
         for (opcode, kind, is_scalar), count in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
             is_serial = is_scalar or self._is_serial
@@ -315,7 +321,14 @@ class _Loops:
                 if is_plain and opcode != "convert" and operands[-1].element_type in _BYTES:
                     own_count /= _BYTES_OF_A_VECTOR
                 least = _VECTOR if named in _SLOW else 0.0
-                is_scalar |= x in self._chosen and named in _SLOW  # a part is computed where it is chosen
+                # A part is computed where it is chosen, with vectors if the loop around it fills them.
+                is_apart = x in self._chosen and 1 < self._row < _SHORTEST
+                is_scalar |= is_apart or (x in self._chosen and named in _SLOW)
+                if named not in _SLOW and opcode != "convert":
+                    each = _instructions(x)
+                    own_count *= each if is_apart else 1
+                    self._instructions += 0.0 if is_scalar else each * count
+                    self._iterations = max(self._iterations, count)
                 self._operations[named, kind, is_scalar] += max(own_count, least)
                 if inner is not None:
                     self._body += 3 if opcode in _EXTREME else 1
@@ -524,6 +537,16 @@ class _Loops:
             return
         level = self._caches.level(size, apart if size > _SET_LINES * _LINE else _LINE)
         self._other[f"strided read {level}"] += count
+
+
+def _instructions(x: Instruction) -> int:
+    """Instructions of a plain operation on vectors of 32-bit elements. The extreme of two values looks for
+    NaN in both, and their registers are needed longer (measured, jaxlib 0.11.1)."""
+    each = 2 if _kind(x.shape) in ("f64", "s64") else 1
+    if x.opcode not in _CHECKED_FOR_NAN or x.element_type not in FLOATING_TYPES:
+        return each
+    has_constant = any(o.through("broadcast").opcode == "constant" for o in x.operands)
+    return each * (4 if x.opcode in _EXTREME and has_constant else 8)
 
 
 def _short_rows(kernel: Instruction) -> list[int]:
