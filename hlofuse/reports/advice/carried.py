@@ -49,14 +49,15 @@ def write_ring(loop: Instruction) -> bool:
         along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
         size, rows = window.sizes[along], new.sizes[along]
         own = {x, *(u for u in given.users if u.tuple_index == k)}
-        skipped = {body.root, joined, x, *(o for o in joined.operands if len(o.users) == 1)}
+        skipped = {body.root, joined, x, *(o for o in joined.operands if len(o.users) == 1)} - {new}
         reads = {u: v for v in own for u in v.users if u not in skipped and _is_block(u, along, rows)}
-        if size % rows or not all(_is_free_of_order(v, along, {*skipped, *reads}) for v in own):
+        taken = {*skipped, *reads}
+        if size % rows or new in reads or not all(_is_free_of_order(v, along, taken) for v in own):
             continue
-        number = make.get_tuple_element(new, given, counter.index)
-        kind = number.element_type
-        count = make.binary(new, "multiply", number, make.scalar(new, kind, rows))
-        place = make.binary(new, "remainder", count, make.scalar(new, kind, size))
+        kind = "s32"  # the loop may count in fewer bits than the rows take
+        number = make.convert(new, make.get_tuple_element(new, given, counter.index), kind)
+        count = make.binary(new, "remainder", number, make.scalar(new, kind, size // rows))
+        place = make.binary(new, "multiply", count, make.scalar(new, kind, rows))
         first = counter.trips * rows % size
         if is_newest_first:
             place = make.binary(new, "subtract", make.scalar(new, kind, size - rows), place)

@@ -207,7 +207,7 @@ def _mirrors(
     if x.opcode == "broadcast":
         own = [x.dimensions.index(d) for d in axes if d in x.dimensions]
         return _mirrors(x.operand, own, own[-1] if last in x.dimensions else -1, written)
-    return _is_of_real(x) and len(numbers_of(x, "fft_length")) == len(axes)
+    return _is_of_real(x) and sorted(axes) == dims_of(x)[-len(numbers_of(x, "fft_length")) :]
 
 
 def _is_mirrored(given: Elements, axes: Sequence[int], last: int) -> bool:
@@ -504,24 +504,28 @@ def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Ins
     return sums_at(x, places, values, sizes, along, batch, unique_indices="true")
 
 
-def _test_below(x: Instruction) -> tuple[Instruction, list[float]] | None:
-    """A test on which alone an array depends, and its one value where that is false, and where it is true."""
-    for test in (o for o in origins(x) if o.element_type == "pred" and o.sizes == x.sizes):
-        ends = [formula_values(x, {test: np.full(x.sizes, value)}) for value in (False, True)]
-        found = [end.flat[0].item() for end in ends if end is not None and (end == end.flat[:1]).all()]
-        if len(found) == 2:
-            return test, found
-    return None
+def _values_by(x: Instruction, test: Instruction) -> list[float]:
+    """The one value of an array where a test is false, and where it is true; fewer if it depends on more
+    than the test at its place."""
+    above = reach([x], lambda i: () if i is test else i.operands)
+    others = (i for i in above if i is not test and i.opcode not in ELEMENTWISE_OPCODES)
+    if any(formula_values(i) is None for i in others):
+        return []
+    ends = [formula_values(x, {test: np.full(x.sizes, value)}) for value in (False, True)]
+    return [end.flat[0].item() for end in ends if end is not None and (end == end.flat[:1]).all()]
 
 
 def _count_places(x: Instruction) -> bool:
     """A sort by True and False, or two numbers chosen by them, becomes a count of those before each place,
     and a scatter to where it goes."""
     key, (along,), low_first = x.operand, x.dimensions, _has_low_first(x)
-    found = _test_below(key) if low_first is not None and _has_numbers(x) else None
-    if found is None or not (found[1][0] < found[1][1] or found[1][1] < found[1][0]):
+    if low_first is None or not _has_numbers(x):
         return False
-    test, values = found
+    tests = (o for o in origins(key) if o.element_type == "pred" and o.sizes == key.sizes)
+    found = ((t, values) for t in tests if len(values := _values_by(key, t)) == 2)
+    test, values = next(found, (key, [0.0, 0.0]))
+    if not (values[0] < values[1] or values[1] < values[0]):
+        return False
     is_true = (values[1] < values[0]) == low_first
     is_first = test if is_true else make.unary(x, "not", test)
     ones = make.convert(x, is_first, "s32")
