@@ -304,6 +304,9 @@ b { s = (s32[], f32[1,64]{1,0}, f32[64]{0}) parameter(0)
   zero = s32[] constant(0)
   one = s32[] constant(1)
   m = s32[] add(n, one)
+  i = s32[64]{0} convert(y)
+  j = s32[1]{0} slice(i), slice={[0:1]}
+  k = s32[] bitcast(j)
   g = f32[4,64]{1,0} all-gather(x), channel_id=1, dimensions={0}, replica_groups={{0,1,2,3}},
     use_global_device_ids=true
   p = f32[1,64]{1,0} PART
@@ -326,6 +329,7 @@ ENTRY e { x = f32[1,64]{1,0} parameter(0)
     ("part", "line"),
     [
         ("dynamic-slice(g, n, zero), dynamic_slice_sizes={1,64}", "iterates over a divided dimension"),
+        ("dynamic-slice(g, k, zero), dynamic_slice_sizes={1,64}", "gathers the same array each time"),
         ("slice(g), slice={[0:1], [0:64]}", "gathers the same array each time"),
         ("negate(x)", "gathers the same array each time"),
     ],

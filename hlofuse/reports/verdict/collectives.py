@@ -7,7 +7,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import end_of
 from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Json, Module, Record, grouped, reach, replace, values
+from hlofuse.ir import Instruction, Json, Module, Record, computation_of, grouped, reach, replace, values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
 from hlofuse.passes.loop.parts import gathers_again
@@ -178,10 +178,26 @@ def _line(r: CollectiveRow) -> str:
 
 
 def _is_cut(x: Instruction) -> bool:
-    """True if a slice alone of it is read at a time."""
-    views = {u for u in x.users if u.opcode.endswith("-done") or u.opcode == "bitcast"}
-    readers = reach({*x.users} - views, lambda i: [y for c in i.called_computations for y in c])
-    return any(map(_is_cut, views)) or any(i.opcode == "dynamic-slice" for i in readers)
+    """True if all that reads it takes a slice alone, at a place that only numbers tell, as a loop counts."""
+
+    def takes_slice(u: Instruction) -> bool:
+        if u.opcode in ("bitcast", "get-tuple-element") or u.opcode.endswith("-done"):
+            return _is_cut(u)
+        if u.opcode == "fusion":
+            inside = zip(u.fused_computation.parameters, u.operands, strict=True)
+            return all(_is_cut(p) for p, o in inside if o is x)
+        is_slice = u.opcode == "dynamic-slice" and u.operand is x
+        return is_slice and not any(i.sizes for i in reach(u.operands[1:], _before))
+
+    return bool(x.users) and all(map(takes_slice, x.users))
+
+
+def _before(x: Instruction) -> Iterable[Instruction]:
+    """The values of which `x` is computed, also in the iteration before."""
+    if x.opcode == "parameter" and (fusion := x.fusion_around) is not None:
+        return [fusion.operands[x.parameter_number]]
+    is_carried = x.opcode == "get-tuple-element" and x.operand.opcode == "parameter"
+    return [computation_of(x).root.operands[x.tuple_index]] if is_carried else x.operands
 
 
 def row_text(r: CollectiveRow, count: int = 1) -> str:
