@@ -923,6 +923,13 @@ def test_a_loop_that_only_counts_down_is_written_without_an_order() -> None:
     assert "reverse" in opcodes[1]
 
 
+def test_a_gather_that_repeats_the_whole_array_stays() -> None:
+    gather = """f32[2,5,4] gather(x, none), offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={},
+    index_vector_dim=1, slice_sizes={5,4}"""
+    lines = f"  x = f32[5,4] parameter(0)\n  none = s32[2,0] constant({{ {{}}, {{}} }})\n  ROOT r = {gather}"
+    assert prepared(module(lines)).entry.root.opcode == "gather"
+
+
 def test_each_has_a_page_and_a_case() -> None:
     assert {name.partition(" ")[0] for name in CASES} == set(WRITTEN)
     assert set(WRITTEN) <= {r.name for r in RECIPES}

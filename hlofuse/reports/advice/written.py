@@ -69,7 +69,7 @@ def _simplify_read(x: Instruction) -> None:
         return
     table, indices = x.operands
     along, sizes = numbers_of(x, "start_index_map"), numbers_of(x, "slice_sizes")
-    is_one = indices.element_count == len(along) and not numbers_of(x, "operand_batching_dims")
+    is_one = indices.element_count == len(along) > 0 and not numbers_of(x, "operand_batching_dims")
     values = formula_values(indices) if is_one else None
     if values is not None:
         first = dict(zip(along, values.ravel().tolist(), strict=True))
