@@ -48,7 +48,7 @@ def write_ring(loop: Instruction) -> bool:
         joined, new, is_newest_first = shift
         along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
         size, rows = window.sizes[along], new.sizes[along]
-        own = {x, *(u for u in given.users if u.tuple_index == k)}
+        own = [x, *(u for u in given.users if u.tuple_index == k)]
         skipped = {body.root, joined, x, *(o for o in joined.operands if len(o.users) == 1)} - {new}
         reads = {u: v for v in own for u in v.users if u not in skipped and _is_block(u, along, rows)}
         taken = {*skipped, *reads}
