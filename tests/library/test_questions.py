@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import click
@@ -17,7 +17,7 @@ from hlofuse.library.options import ReplayOptions
 from hlofuse.library.questions import QUESTIONS
 from hlofuse.library.report import Report
 from ..conftest import ROOT
-from ..running import Run
+from ..running import Golden, Run
 
 METHODS = {"kernels": "kernels_of", "stats": "stats_of"}
 TOTALS = {
@@ -43,6 +43,24 @@ def test_the_command_and_the_method_have_the_options_of_the_question(name: str) 
     assert {*own, *declared.shown} <= {p.name for p in command.params}
     method = inspect.signature(getattr(Report, METHODS.get(name, name.replace("-", "_"))))
     assert list(method.parameters) == ["self", *own]
+
+
+def test_options_have_the_forms_as_before(golden: Golden) -> None:
+    """Of each question and of a replay: names, placeholders, kinds, defaults, and what may be given twice."""
+    lines = []
+    for name, declared in {**QUESTIONS, "a replay": ReplayOptions}.items():
+        if name in QUESTIONS:
+            own = [
+                f"{n}={getattr(declared, n)}" for n in ("source", "reading", "input", "has_hints", "of_whole")
+            ]
+            lines.append(f"{name} {' '.join(own)}\n")
+        shown = getattr(declared, "shown", {})
+        for key, f in [*((f.name, f) for f in fields(declared)), *shown.items()]:
+            if spec := f.metadata.get("option"):
+                default = "required" if f.default is MISSING else f"default={f.default!r}"
+                more = f"{spec.kind} least={spec.least} multiple={spec.multiple} kw_only={f.kw_only is True}"
+                lines.append(f"  {key}: {spec.flags} {spec.value} {default} {more}\n")
+    golden("library/options.txt", "".join(lines))
 
 
 def test_open_takes_the_options_of_a_replay() -> None:
