@@ -31,8 +31,19 @@ PROGRAMS: list[tuple[str, str, dict[str, Any]]] = [
     ("data/gpu-legacy", "v100/sgd_many_small/before.hlo", {"target": "gpu-legacy", "device": "v100"}),
     ("data/partitioned", "gpu/ns_moe/before.hlo", H100),
     ("data/tpu", "tpu/gpt2_block/after.hlo", {"device": "v5e"}),
+    ("data/cpu-final", "scatter_add/final.hlo", CPU),
+    ("data/cpu-multi-output", "own/random_63/before.hlo", CPU),
+    ("data/gpu-h100_sxm-final", "cartpole_unrolled_10/final.hlo", H100),
+    ("data/gpu-models", "h100_sxm/flash_scan_bf16/before.hlo", H100),
+    ("data/gpu-triton-multi-output", "b200/mo_attn/before.hlo", {"target": "gpu", "device": "b200"}),
+    ("data/gpu-unusual", "mi350/dot_big_16_8192_16/before.hlo", {"target": "gpu", "device": "mi350"}),
+    ("recipes/data", "ring-not-shift/cpu/before/unoptimized.hlo", CPU),
+    ("recipes/data", "compute-before-the-loop/h100_sxm/before/unoptimized.hlo", H100),
 ]
-RECIPES = ("sum-before-the-psum/h100_sxm", "scan-not-cumsum/cpu", "max-with-argmax/h100_sxm")
+RECIPES = (
+    *("sum-before-the-psum/h100_sxm", "scan-not-cumsum/cpu", "max-with-argmax/h100_sxm"),
+    *("unroll-the-scan/h100_sxm", "donate-the-argument/h100_sxm", "slice-before-the-gather/h100_sxm"),
+)
 """Each has a module before and one after the change, which are compared as well."""
 PROGRAMS += [("recipes/data", f"{r}/before/input.hlo", CPU if "cpu" in r else H100) for r in RECIPES]
 QUESTIONS: list[tuple[str, dict[str, Any]]] = [("explain", {"details": True})]
