@@ -105,6 +105,13 @@ def called_python(body: str = 'custom-call(v0), custom_call_target="xla_ffi_pyth
     return loop(2, [shape], f"  y0 = {shape} {body}\n", ["y0"])
 
 
+def called_inside(target: str) -> str:
+    inside = f"""f {{ v = f32[64]{{0}} parameter(0)
+  ROOT c = f32[64]{{0}} custom-call(v), custom_call_target="{target}" }}
+body {{"""
+    return called_python("call(v0), to_apply=f").replace("body {", inside)
+
+
 def gathered_in_a_loop(result: str) -> str:
     body = "  g = f32[64]{0} all-gather(v0), replica_groups={{0,1}}, dimensions={0}\n"
     body += "  y0 = f32[64]{0} add(v1, g)\n  z0 = f32[32]{0} negate(v0)\n"
@@ -223,6 +230,7 @@ CASES = [
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
     ("unroll-the-scan", "gpu", gathered_in_a_loop("z0"), gathered_in_a_loop("v0")),
     ("unroll-the-scan", "gpu", called_python('custom-call(v0), custom_call_target="f"'), called_python()),
+    ("unroll-the-scan", "gpu", *map(called_inside, ("f", "xla_ffi_python_gpu_callback"))),
     ("unroll-the-scan", "gpu", from_function("jit(f)/jit(step)"), from_function("jit(f)/jit(uniform)")),
     ("unroll-the-scan", "gpu", from_function("jit(f)/jit(g)", 64), from_function("jit(f)/jit(g)", 63)),
     ("unroll-the-short-loop", "gpu", from_function("jit(f)"), from_function("jit(f)/jit(step)/jit(uniform)")),

@@ -8,7 +8,17 @@ from functools import partial
 from hlofuse.analysis.custom_calls import calls_python
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import Computation, Instruction, Instructions, Shape, computation_of, module_of, set_attribute
+from hlofuse.ir import (
+    Computation,
+    Instruction,
+    Instructions,
+    Shape,
+    callees,
+    computation_of,
+    module_of,
+    reach,
+    set_attribute,
+)
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of
@@ -242,9 +252,9 @@ def _loops(
 
     def matches(loop: Instruction) -> object:
         counter, body = counter_of(loop), body_of(loop)
-        if counter is None or body.root.opcode != "tuple" or any(map(calls_python, body)):
+        if counter is None or body.root.opcode != "tuple" or (has(body, "while") and not nested):
             return False
-        if has(body, "while") and not nested:
+        if any(calls_python(x) for c in reach([body], callees) for x in c):
             return False
         if any(x.opcode.startswith("all-gather") and gathers_again(x) for x in body):
             return False
