@@ -152,7 +152,7 @@ def _is_cheap_again(end: Instruction, second: Instruction, number: int) -> bool:
     before = reach([end], lambda x: map(without_bitcasts, x.operands) if is_loop(x) else ())
     result = end.element_count
     first = next((x for x in before if x.opcode == "convolution" and x.element_count == result), None)
-    if first is None:
+    if first is None or not result * second.operands[1 - number].element_count:
         return True
     batch = math.prod(d.base_dilation for d in second.attributes.get("window", ()))
     values = (*first.operands, end, second.operands[1 - number], second)
