@@ -290,10 +290,7 @@ def costs_of(
         with suppress(Enough):
             compile(input, config, [moments], cache=cache, checkpoint=begun)
 
-    model = model_of(config.device, config.release, cache)
-    if observer.model is None and isinstance(model, CombinedModel):
-        observer.model = model
-    return Costs(model, observer, replay, repeat)
+    return Costs(model_of(config.device, config.release, cache), observer, replay, repeat)
 
 
 # One pair in full.
