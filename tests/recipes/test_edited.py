@@ -21,7 +21,9 @@ from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape_check import first_misfit
 from hlofuse.passes.common import make
+from hlofuse.passes.dce import HloDCE
 from hlofuse.reports.advice.written import prepared
+from hlofuse.trace import OnlySkipped
 from ..running import Golden, find
 from .test_written import CASES, edits_of, module, rewritten
 
@@ -62,12 +64,29 @@ def other_results(original: Module) -> Iterator[Edit]:
             yield f"{x.name} returned", partial(edited, x.name)
 
 
+def sums_of_more(original: Module) -> Iterator[Edit]:
+    """A reduction over one dimension more, as the only result of the program."""
+
+    def edited(name: str, dimension: int) -> Module:
+        x = find(module := copy_module(original), name)
+        along = [*x.dimensions, dimension]
+        module.entry.root = make.reduce(x, x.operand, x.operands[1], along, x.to_apply)
+        HloDCE().run(module, OnlySkipped())
+        return module
+
+    for x in original.entry.post_order():
+        for d in range(x.operand.rank) if x.opcode == "reduce" and x.is_array else ():
+            if d not in x.dimensions:
+                yield f"{x.name} over {d} too", partial(edited, x.name, d)
+
+
 def test_edited_modules_are_changed_at_as_many_places_as_before(golden: Golden) -> None:
     lines, modules = [], []
     for name in CASES:
         original = prepared(module(CASES[name][0]))
         found, texts = defaultdict[int | str, list[str]](list), defaultdict[int | str, str](str)
-        for edits in map(list, (other_numbers(original), edits_of(original), other_results(original))):
+        kinds = (kind(original) for kind in (other_numbers, edits_of, other_results, sums_of_more))
+        for edits in map(list, kinds):
             Random(name).shuffle(edits)
             tried = ((edit, edited) for edit, apply in edits if (edited := apply()) is not None)
             for edit, edited in islice(tried, EACH):
