@@ -15,7 +15,7 @@ from hlofuse.reports.common.facts import FURTHER_RESULTS
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, us_at_stake
 from hlofuse.reports.explain.explain import blocking_rules, group_refusals, grouped_kernels, kernel_time_of
 from hlofuse.reports.explain.model import SelectedKernel, Selection
-from hlofuse.reports.explain.phrases import selected_kernel_lines
+from hlofuse.reports.explain.phrases import pass_summary, selected_kernel_lines
 from hlofuse.rules.catalogue import Rule
 
 TEXT = """HloModule m
@@ -156,6 +156,15 @@ def test_a_selected_kernel_says_what_it_takes(how: dict[str, Any], line: str) ->
     e: Any = SimpleNamespace(after=SimpleNamespace(us=100.0), passes=())
     selected = SelectedKernel(replace(KERNEL, **how), None, (), ())
     assert selected_kernel_lines(selected, e, Selection("fusion.1", ())) == [f"{line}  a.py:1"]
+
+
+def test_a_pass_counts_each_group_as_often_as_it_has_equals() -> None:
+    groups = [
+        SimpleNamespace(steps=(1, 2), equivalents=("a", "b")),
+        SimpleNamespace(steps=(3,), equivalents=()),
+    ]
+    story: Any = SimpleNamespace(fused=groups, rewrites=(), refused=())
+    assert pass_summary(story) == "7 fused into 4 kernels"
 
 
 def test_an_estimate_below_a_bound_has_the_bound_without_its_launch() -> None:

@@ -65,6 +65,15 @@ def test_a_change_helps_from_a_thousandth_on(found: Trial, totals: Totals, helps
     assert found.helps(totals) is helps
 
 
+@pytest.mark.parametrize(
+    ("memory", "least"), [(None, 1 << 20), ((4 << 20) - 4, 1 << 20), (4 << 20, 1 << 20), (8 << 20, 2 << 20)]
+)
+def test_a_change_takes_memory_from_a_quarter_of_all_on(memory: int | None, least: int) -> None:
+    for taken in (0, least - 1, least):
+        found = replace(trial(), temporary_saved=-taken)
+        assert found.takes_memory(replace(TIMED, memory_bytes=memory)) is (taken == least)
+
+
 @pytest.mark.parametrize("changed", ["has_fewer_library_calls", "has_more_code"])
 def test_only_a_change_without_a_time_is_to_be_measured(changed: str) -> None:
     for us, scaled in ((None, None), (1.0, None), (None, 1.0)):
