@@ -75,11 +75,11 @@ class CostObserver(_Observer):
         if self._with_ties:
             near = [x for x in _interacting(producer) if is_tied(x)]
             near.sort(key=lambda x: -x.id)
-            self._tied = tuple([x.name for x in near])
+            self._tied = tuple(x.name for x in near)
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
         estimates = self._now.get(consumer)
-        if estimates is not None:
+        if estimates:
             self._estimates[self.fusions] = estimates
         if self._tied:
             self.ties[self.fusions] = self._tied
