@@ -71,6 +71,9 @@ def _missing(path: Path) -> str:
     # A suffix that every dump has makes no two names alike.
     similar_names = close_matches(path.stem, [p.stem for p in siblings])
     meant = [p.name for p in siblings if p.stem in similar_names and p.name != path.name][:3]
+    program, is_function, _ = str(path).rpartition(":")
+    if is_function and program.endswith(".py") and Path(program).is_file():
+        return f"{printable(path)} is a function, not a dump; hlofuse capture {printable(path)} compiles it"
     return f"{printable(path)} does not exist{names_meant(meant)}"
 
 
