@@ -130,6 +130,8 @@ def _in(source: str, salt: str) -> Iterator[Item]:
         else:
             roots, base = sorted(storage.glob(path)), dirname(path.partition("*")[0])
         infos = {p: info for one in roots for p, info in storage.find(one, detail=True).items()}
+        for link in [p for p, info in infos.items() if info.get("islink") and storage.isdir(p)]:
+            infos |= storage.find(link, detail=True)
         yield from _Listing(storage, base, infos, salt).items(roots)
     except (OSError, ValueError) as error:
         raise HlofuseError(f"cannot list {printable(source)}: {error}") from None
