@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.compilation import Compilation
-from hlofuse.format import broken, plural, printable, undivided
+from hlofuse.format import broken, plural, printable, shorten, undivided
 from hlofuse.inputs.dump_directory import FUSION_STAGES
 from hlofuse.ir import Json, OrderSource, Record, Strings, grouped
 from hlofuse.pipelines.identity import Identity
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NamesSource: TypeAlias = Literal["dump", "replayed"]
 """`dump`: XLA's final module; `replayed`: the passes after fusion."""
+_LONGEST = 60  # columns of a module's name: TensorFlow's may have more than a line
 _STAGES = {
     "before-optimizations": "before optimizations",
     "fusion-input": "fusion input",
@@ -59,7 +60,7 @@ def identity_line(
     parts += [printable(f.removeprefix("--").replace("LIBRARY_FUSION_TYPE_", "")) for f in identity.flags]
     line = " · ".join(parts)
     if name:
-        line = f"{printable(identity.module)}: {line}"
+        line = f"{shorten(identity.module, _LONGEST)}: {line}"
     if identity.excerpt:
         line += f" · {identity.excerpt}"
     what, weakest = identity.weakest
@@ -132,10 +133,10 @@ def missing_lines(passes: Sequence[str], identity: Identity) -> list[str]:
 def head_lines(heads: Sequence[Head]) -> list[str]:
     """The line of each module; modules that differ only in name share one."""
     by_line = grouped((h.line(name=False), h) for h in heads)
-    lines = [
-        f"{printable(group[0].identity.module) if len(group) == 1 else plural(len(group), 'module')}: {line}"
-        for line, group in by_line.items()
-    ]
+    lines = []
+    for line, group in by_line.items():
+        name = shorten(group[0].identity.module, _LONGEST)
+        lines.append(f"{name if len(group) == 1 else plural(len(group), 'module')}: {line}")
     return lines + [line for h in heads for line in h.result_lines]
 
 
