@@ -11,7 +11,7 @@ from hlofuse.reports.common.head import OWN_DECISIONS
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.model import memory_json
-from hlofuse.reports.memory.text import print_memory
+from hlofuse.reports.memory.text import fitting_first, print_memory
 from .answer import Answer
 from .heads import rests_on
 from .program import Program
@@ -51,7 +51,8 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     )
     if not report.is_fused:
         report.draw_figures = lambda console: print_memory(found, console, limit=5)
-        found = replace(found, changes=memory_changes(report.observed, report.facts, lambda: report.verdict))
+        changes = memory_changes(report.observed, report.facts, lambda: report.verdict)
+        found = replace(found, changes=fitting_first(changes, found))
     rest = rests_on(report)
     if report.counted == "xla":  # for these figures no other dump is needed
         rest["note"] = rest["note"].partition(OWN_DECISIONS)[0]

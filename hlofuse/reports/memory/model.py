@@ -53,7 +53,7 @@ class MemoryUse(Record):
     recorded_total: int | None = None  # `total` by XLA's memory usage report; None without one
     rematerialized: tuple[int, float | None] = (0, None)
     """Kernels that XLA computes again to save memory, and the microseconds of all launches, or None."""
-    changes: tuple[MemoryChange, ...] = ()  # Those that need less temporary memory, the largest saving first
+    changes: tuple[MemoryChange, ...] = ()  # Fitting ones first, then the largest saving first
     untried: Sequence[Untried] = ()  # Changes of the program that no replay can show, of most bytes first
 
     @property

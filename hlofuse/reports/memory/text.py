@@ -1,6 +1,6 @@
 """`memory` for the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
@@ -9,7 +9,7 @@ from hlofuse.format.terminal import Rows, print_lines, print_rest
 from hlofuse.ir import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
-from .changes import NOTABLE
+from .changes import NOTABLE, MemoryChange
 from .model import AliveArray, MemoryUse
 
 
@@ -106,6 +106,13 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
 def _makes_fit(t: Trial, m: MemoryUse) -> bool:
     after = t.totals.memory_bytes if t.totals is not None else None
     return m.fits is False and max(after or 0, m.total - (t.memory_saved or 0)) <= (m.available or 0)
+
+
+def fitting_first(changes: Sequence[MemoryChange], m: MemoryUse) -> tuple[MemoryChange, ...]:
+    """The changes after which the module fits, the fastest first, then the others as they are."""
+    fitting = [c for c in changes if _makes_fit(c.trial, m)]
+    fitting.sort(key=lambda c: -(c.trial.us_saved or 0.0))
+    return (*fitting, *(c for c in changes if c not in fitting))
 
 
 def _largest(m: MemoryUse) -> str:
