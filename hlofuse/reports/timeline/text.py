@@ -35,7 +35,7 @@ def print_timeline(
     print_lines(console, map(printable, timeline.notes), 0, "yellow")
     if timeline.times:
         console.print(f"No times: {timeline.times}.", style="dim")
-    if timeline.changed and limit and len(timeline.changed) > limit:
+    if limit and len(timeline.changed) > 2 * limit:
         console.print()
         console.print("largest changes", style="bold")
         _print_steps(timeline, timeline.largest[:limit], console)
