@@ -313,7 +313,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
         "Measure these passes and flags instead of searching.",
         convert=lambda text: [p.strip() for p in text.split(",")],
     )
-    method: str = option("--search", METHODS, "How.", "evolve")
+    method: str = option("--search", METHODS, "Search method.", "evolve")
     seconds: float = option("--seconds", "S", "Seconds to search.", 60, kind="float", least=0.001)
     tries: int | None = option("--tries", "N", "Maximum number of sequences to try.", kind="int", least=1)
     seed: int = option("--seed", "N", "Random seed.", 0, kind="int")
