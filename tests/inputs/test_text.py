@@ -52,6 +52,9 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
     write(tmp_path, b"x", "module.hlo")
     assert "modul.hlo does not exist; did you mean module.hlo?" in refusal(tmp_path / "modul.hlo")
     assert refusal(tmp_path / "deep.hlo").endswith("deep.hlo does not exist")  # .hlo alone is no likeness
+    (tmp_path / "train.py").write_text("def step(): ...")
+    assert "train.py:step is a function, not a dump; hlofuse capture" in refusal(tmp_path / "train.py:step")
+    assert "other.py:step does not exist" in refusal(tmp_path / "other.py:step")
 
 
 @pytest.mark.parametrize(
