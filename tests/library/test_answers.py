@@ -36,7 +36,6 @@ PROGRAMS: list[tuple[str, str, dict[str, Any]]] = [
     ("data/gpu-h100_sxm-final", "cartpole_unrolled_10/final.hlo", H100),
     ("data/gpu-models", "h100_sxm/flash_scan_bf16/before.hlo", H100),
     ("data/gpu-triton-multi-output", "b200/mo_attn/before.hlo", {"target": "gpu", "device": "b200"}),
-    ("data/gpu-unusual", "mi350/dot_big_16_8192_16/before.hlo", {"target": "gpu", "device": "mi350"}),
     ("recipes/data", "ring-not-shift/cpu/before/unoptimized.hlo", CPU),
     ("recipes/data", "compute-before-the-loop/h100_sxm/before/unoptimized.hlo", H100),
 ]
