@@ -22,9 +22,8 @@ class Enough(Exception):
 
 
 class _Observer(PassObserver):
-    model: CombinedModel  # From `begin` on, which comes before every event
-
     def __init__(self) -> None:
+        self.model: CombinedModel | None = None
         self.fusions = 0
 
     def begin(self, model: CombinedModel) -> None:
@@ -32,6 +31,8 @@ class _Observer(PassObserver):
 
     def _timed(self, producer: Instruction, consumers: InstructionSequence) -> Instructions:
         """The consumers with an estimate; bitcasts are free and have none."""
+        if self.model is None:
+            return []
         release = self.model.release
         return [c for c in consumers if not any(is_fusible_bitcast(i, release) for i in (producer, c))]
 
@@ -56,13 +57,14 @@ class CostObserver(_Observer):
         first, second, both = map(kernel_time, estimates)
         if first is None or second is None or both is None:
             return None
-        return StepCost(first, second, both, consumers, leaves, self.model.device.launch_overhead_us)
+        launch = self.model.device.launch_overhead_us if self.model is not None else 1.0
+        return StepCost(first, second, both, consumers, leaves, launch)
 
     def fusing(self, producer: Instruction, consumers: InstructionSequence, is_tied: Predicate) -> None:
         self._now = {}
         self._tied = ()
         model = self.model
-        if is_fusible_bitcast(producer, model.release):
+        if model is None or is_fusible_bitcast(producer, model.release):
             return
         into = self._timed(producer, consumers)
         leaves = len(into) == producer.user_count
@@ -75,11 +77,11 @@ class CostObserver(_Observer):
         if self._with_ties:
             near = [x for x in _interacting(producer) if is_tied(x)]
             near.sort(key=lambda x: -x.id)
-            self._tied = tuple(x.name for x in near)
+            self._tied = tuple([x.name for x in near])
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
         estimates = self._now.get(consumer)
-        if estimates:
+        if estimates is not None:
             self._estimates[self.fusions] = estimates
         if self._tied:
             self.ties[self.fusions] = self._tied
@@ -95,8 +97,9 @@ class MomentObserver(_Observer):
         self._priorities = 0
 
     def fusing(self, producer: Instruction, consumers: InstructionSequence, is_tied: Predicate) -> None:
+        model = self.model
         for place, consumer in enumerate(self._timed(producer, consumers)):
-            if self.model.cached_pair_time(producer, consumer) is not None:
+            if model is not None and model.cached_pair_time(producer, consumer) is not None:
                 self._see(("fuse", self.fusions + place), producer, [consumer])
 
     def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
@@ -109,7 +112,7 @@ class MomentObserver(_Observer):
     def _see(self, moment: Moment, producer: Instruction, consumers: InstructionSequence) -> None:
         looks = self._looks.pop(moment, ())
         model = self.model
-        if not looks:
+        if not looks or model is None:
             return
         # The pass goes on with the estimates it has, not with those that a look computes.
         own, model.cache = model.cache, model.cache.copy()

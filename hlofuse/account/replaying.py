@@ -290,7 +290,10 @@ def costs_of(
         with suppress(Enough):
             compile(input, config, [moments], cache=cache, checkpoint=begun)
 
-    return Costs(model_of(config.device, config.release, cache), observer, replay, repeat)
+    model = model_of(config.device, config.release, cache)
+    if observer.model is None and isinstance(model, CombinedModel):
+        observer.model = model
+    return Costs(model, observer, replay, repeat)
 
 
 # One pair in full.
