@@ -25,12 +25,20 @@ def refusals(events: Sequence[Event], facts: Facts, *, between_only: bool = Fals
     steps: dict[KernelNames, list[int]] = {}
     whole: dict[str, Event] = {}
     """The last event of priority fusion about a producer, by the origin of its result."""
+    spans: dict[str, tuple[dict[str, Event], set[str]]] = {}
+    """For each producer its last priority for each user until another event, and the users so far: one with
+    thousands of users has thousands of priorities."""
+    about = []
     for e in events:
-        if e.producer is None or e.event == "rewrite":
-            continue
-        producer = facts.lineage.final(e.producer)
+        if e.producer is not None and e.event != "rewrite":
+            producer = facts.lineage.final(e.producer)
+            if e.event != "priority" or producer not in spans:
+                spans[producer] = {}, set()
+            spans[producer][0].update(dict.fromkeys(e.consumers, e))
+            about.append((e, producer, *spans[producer]))
+    for e, producer, newest, seen in about:
         if e.pass_name == PRIORITY_FUSION:
-            origin = own_name(e.origin(0)) or e.producer
+            origin = own_name(e.origin(0)) or e.producer or ""
             whole.pop(origin, None)
             if e.event == "ineligible":
                 whole[origin] = e
@@ -38,9 +46,11 @@ def refusals(events: Sequence[Event], facts: Facts, *, between_only: bool = Fals
             continue
         if e.event == "priority":
             for name in e.consumers:
-                key = (producer, facts.lineage.final(name))
-                last[key] = e, name
-                steps[key] = [e.step]
+                if newest[name] is e or name not in seen:
+                    key = (producer, facts.lineage.final(name))
+                    last[key] = e, name
+                    steps[key] = [e.step]
+            seen.update(e.consumers)
             continue
         key = (producer, facts.lineage.final(e.consumer) if e.consumer is not None else None)
         if e.event == "fuse":
