@@ -176,22 +176,25 @@ def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | N
 
 def _profile(options: ReplayOptions, module: Module) -> Profile | None:
     """The given profile, or the one next to the module with a run of it."""
-    if options.measure:  # on this machine, from the module before optimizations
-        is_before = stage_of(module).name is Stage.BEFORE
-        source = None if is_before else companions_of(module).before_optimizations
-        if source is None and not is_before:
-            why = "--measure needs the module before optimizations, or the dump directory with it"
-            raise HlofuseError(why)
-        flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
-        with options.listener.activity("measuring"):
-            module = load(str(source)) if source is not None else module
-            return measured_profile(module, flags, options.inputs)
+    if options.measure:
+        return _measured_here(options, module)
     with options.listener.activity("reading the profile"):
         if options.profile is not None:
             return read_profile(options.profile)
         alone = options.given is None and options.input != "-" and "profile" not in module.findings
         found = companion_profile(options.input) if alone else None
     return found if found is not None and any(m.name == module.name for m in found.modules) else None
+
+
+def _measured_here(options: ReplayOptions, module: Module) -> Profile:
+    """Times of a run on this machine, from the module before optimizations."""
+    is_before = stage_of(module).name is Stage.BEFORE
+    source = None if is_before else companions_of(module).before_optimizations
+    if source is None and not is_before:
+        raise HlofuseError("--measure needs the module before optimizations, or the dump directory with it")
+    flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
+    with options.listener.activity("measuring"):
+        return measured_profile(load(str(source)) if source is not None else module, flags, options.inputs)
 
 
 def measured(options: ReplayOptions, read: Callable[[], Module]) -> Measured | None:

@@ -130,9 +130,8 @@ def this_machine() -> tuple[str, int]:
 def processor() -> str:
     """The first `model name` in Linux's list; Python's name for it elsewhere."""
     with suppress(OSError), open("/proc/cpuinfo", "rb", 0) as file:
-        if named := re.search(
-            r"^model name\s*: (.*)", file.read(1024).decode("utf-8", "replace"), re.MULTILINE
-        ):
+        listed = file.read(1024).decode("utf-8", "replace")
+        if named := re.search(r"^model name\s*: (.*)", listed, re.MULTILINE):
             return named[1]
     return platform.processor() or platform.machine()
 

@@ -335,18 +335,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         c.changed = True
         return True
     if not operand.sizes:
-        # Replace users that only permute or pick its elements by broadcasts.
-        for user in broadcast.users:
-            if not user.users and not user.is_root:
-                continue
-            permutes = user.opcode in ("reshape", "reverse", "transpose")
-            permutes |= user.opcode == "sort" and not user.is_tuple
-            picks = user.opcode in ("slice", "dynamic-slice") and user.operand is broadcast
-            if permutes or (picks and user.operands.count(broadcast) == 1):
-                c.changed = True
-                user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operand))
-                return False
-        return False
+        return _rebroadcast_scalar(c, broadcast)
     if operand.opcode == "iota":
         new = make.iota(broadcast, shape, dimensions[int(operand.attributes["iota_dimension"])])
         return c.replace(broadcast, new)
@@ -359,6 +348,21 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         small = make.reshaped(operand, without_ones(operand.shape))
         remaining = [d for d, size in zip(dimensions, operand.sizes, strict=True) if size != 1]
         return c.broadcast(broadcast, small, remaining)
+    return False
+
+
+def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
+    """Replace users that only permute or pick its elements by broadcasts."""
+    for user in broadcast.users:
+        if not user.users and not user.is_root:
+            continue
+        permutes = user.opcode in ("reshape", "reverse", "transpose")
+        permutes |= user.opcode == "sort" and not user.is_tuple
+        picks = user.opcode in ("slice", "dynamic-slice") and user.operand is broadcast
+        if permutes or (picks and user.operands.count(broadcast) == 1):
+            c.changed = True
+            user.replace_all_uses_with(make.broadcast(user, user.shape, broadcast.operand))
+            return False
     return False
 
 

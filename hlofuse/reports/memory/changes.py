@@ -237,6 +237,28 @@ def _is_update(
     return all(i.opcode in _POINTWISE for i in read)
 
 
+def _changes_of_stack(length: int, loop: Instruction, backward: Instruction) -> Iterator[str]:
+    """Changes about what a loop of `length` iterations keeps for a backward loop."""
+    inner = next(d for d in range(math.isqrt(length), 0, -1) if length % d == 0)
+    if not _is_chosen(loop, backward):
+        yield "Put jax.checkpoint around the loop's body: each iteration keeps arrays for the backward loop"
+    elif length >= _FEW and inner > 1:
+        outer = length // inner
+        yield (
+            f"Nest two scans of {outer} and {inner} iterations, the inner one under jax.checkpoint, too:"
+            f" they keep {outer + inner} of {length} rows at a time, and compute the forward pass once"
+            " more"
+        )
+    elements = (u for u in backward.users if u.opcode == "get-tuple-element")
+    read = sum(u.element_count for u in elements if u.is_array and (u.users or u.is_root))
+    if 0 < read <= min(_FEW, length // 4):
+        are_read = f"{plural(read, 'number')} {'are' if read > 1 else 'is'} read"
+        yield (
+            "Take the derivative forward (jax.jacfwd, jax.jvp), which keeps nothing of an iteration: of"
+            f" the backward loop's results only {are_read}"
+        )
+
+
 def _changes_of(
     array: LiveArray,
     assigned: Assignment,
@@ -252,25 +274,7 @@ def _changes_of(
     if any((p.op_name or "").endswith("dot_general") for p in sums):
         return  # parts of a product that XLA splits
     if (loops := loops_of(array, assigned)) is not None:
-        length, (loop, backward) = array.shape.dimensions[0], loops
-        inner = next(d for d in range(math.isqrt(length), 0, -1) if length % d == 0)
-        if not _is_chosen(loop, backward):
-            yield "Put jax.checkpoint around the loop's body: iterations keep arrays for the backward loop"
-        elif length >= _FEW and inner > 1:
-            outer = length // inner
-            yield (
-                f"Nest two scans of {outer} and {inner} iterations, the inner one under jax.checkpoint, too:"
-                f" they keep {outer + inner} of {length} rows at a time, and compute the forward pass once"
-                " more"
-            )
-        elements = (u for u in backward.users if u.opcode == "get-tuple-element")
-        read = sum(u.element_count for u in elements if u.is_array and (u.users or u.is_root))
-        if 0 < read <= min(_FEW, length // 4):
-            are_read = f"{plural(read, 'number')} {'are' if read > 1 else 'is'} read"
-            yield (
-                "Take the derivative forward (jax.jacfwd, jax.jvp), which keeps nothing of an iteration: of"
-                f" the backward loop's results only {are_read}"
-            )
+        yield from _changes_of_stack(array.shape.dimensions[0], *loops)
     elif (
         "jvp(" in name
         and not is_backward(x)
