@@ -16,6 +16,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape_check import first_misfit
 from hlofuse.judge.judge import Judge
+from hlofuse.reports.advice import chunks
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.written import Numbers, numbers, prepared
 from hlofuse.reports.verdict.candidates import _rewrite
@@ -798,6 +799,15 @@ for section in Path(__file__).with_name("written.hlo").read_text().split("\n// C
         CASES[title] += (reduce(lambda found, pair: found.replace(pair[0], pair[1]), pairs, text),)
 
 
+SMALL_ENOUGH = chunks._LEAST
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of 1 MiB are computed in parts, not of 64: both sides run in a moment."""
+    monkeypatch.setattr(chunks, "_LEAST", 1 << 19)
+
+
 def rewritten(name: str, after: Module) -> int:
     """The number of places at which the recipe changed the module."""
     return len(_rewrite(after, name.partition(" ")[0]))
@@ -911,6 +921,16 @@ def test_numbers_of_a_formula(formula: str, expected: Numbers | None) -> None:
     )
     lines = f"  c = s32[] constant(1)\n{constants}  i = s32[8]{{0}} iota(), iota_dimension=0\n{opcode}"
     assert numbers(module(f"{lines}  ROOT r = s32[8]{{0}} {formula}").entry.root) == expected
+
+
+@pytest.mark.parametrize(("rows", "places"), [(4096, 1), (4095, 0)])
+def test_an_array_of_64_mib_is_computed_in_parts(
+    rows: int, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "_LEAST", SMALL_ENOUGH)
+    text = CASES["compute-in-parts (the largest of each row)"][0]
+    text = re.sub(r"\b64,", f"{rows},", text).replace("5000", "4096")
+    assert changed("compute-in-parts", text)[2] == places
 
 
 def test_a_loop_that_only_counts_down_is_written_without_an_order() -> None:
