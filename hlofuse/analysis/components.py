@@ -145,7 +145,6 @@ class MergedOrder:
         return False
 
     def replace(self, old: Instruction, new: Instruction) -> None:
-        """`new` stands where `old` stood."""
         self._start = None
         self._place[new] = self._place.pop(old)
 

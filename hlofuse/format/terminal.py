@@ -279,7 +279,6 @@ def final_name_text(final: str | None, name: str, count: int = 1) -> Text:
 
 
 def as_markdown(draw: Callable[[Console], object]) -> str:
-    """The output of `draw` as Markdown."""
     page = MarkdownPage()
     draw(page)
     return page.markdown
@@ -303,7 +302,6 @@ class MarkdownPage(Console):
         return out + "\n" if out else ""
 
     def print(self, *objects: Any, style: Any = None, **_given: Any) -> None:
-        """Add a block for each object."""
         for shown in objects:
             indent = 0
             if isinstance(shown, Padding):

@@ -210,7 +210,6 @@ class DumpedModule(Struct):
 
     @property
     def size(self) -> int:
-        """Bytes of its largest dump."""
         paths = [*self.whole.values(), *(f.path for f in self.between[:1])]
         return max((os.path.getsize(p) for p in paths if p.exists()), default=0)
 

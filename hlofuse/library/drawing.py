@@ -83,7 +83,6 @@ def shown_view(program: Program, view: str | None) -> str:
 
 
 def plotted(program: Program, kind: str) -> Plot:
-    """The plot of that kind."""
     if kind == "memory":
         if program.account.totals.memory_bytes is None:
             raise HlofuseError("--kind memory needs the module that runs: its dump after optimizations")
@@ -117,7 +116,6 @@ def explored(
     source: str | None,
     timeline: bool,
 ) -> str:
-    """The page of `explore`."""
     listener = program.options.listener
     program = final_of_tpu(program) or program
     replays: Mapping[str, Observed | Fused] = {}

@@ -91,7 +91,6 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
 
 
 def explained(report: Program, options: Explain) -> Answer[Any]:
-    """The answer of `explain`."""
     report = final_of_tpu(report) or report
     name, details = options.name, options.details
     try:

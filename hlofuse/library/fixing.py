@@ -30,8 +30,6 @@ _TIMEOUT = 120.0
 
 
 class Fix(Record):
-    """An edit that is proved."""
-
     recipe: str
     line: int
     gain: str

@@ -17,7 +17,6 @@ from .questions import Kernels
 
 
 def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:
-    """The answer of `kernels`."""
     found = _selection(report, options.name)
 
     def draw(console: Console, limit: int = 20, sort: str = "cost") -> None:

@@ -20,7 +20,6 @@ from .questions import METHODS, OBJECTIVES, SPACES, Optimize
 
 
 def optimized(report: Program, options: Optimize) -> Answer[Any]:
-    """The answer of `optimize`."""
     space, method, seed = options.space, options.method, options.seed
     objective: Any = options.objective
     for name, value, choices in (

@@ -15,7 +15,6 @@ from .structure import TRIVIAL, Anchors, Matching, only_pairs
 
 
 def match_graphs(before: Graph, after: Graph, anchors: Anchors) -> Matching:
-    """Match two modules."""
     pairing = _Pairing(Matching(before, after, anchors))
     pairing.pair(before.entry, after.entry)
     pairing.drain()

@@ -71,7 +71,6 @@ class DevicePass(ReleasePass):
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
 
     def required_device(self) -> DeviceDescription:
-        """HlofuseError where there is none."""
         if self.device is None:
             raise HlofuseError(f"{self.name} needs a device")
         return self.device

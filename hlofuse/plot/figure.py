@@ -95,7 +95,6 @@ class Plot:
         self._svg.append(f'<g class="node">{title}{shape}</g>\n')
 
     def line(self, places: Sequence[Position], color: str, *, width: float = 1.0) -> None:
-        """Straight segments from place to place."""
         for x, y in places:
             self._reach(x, y, x, y)
         points = quoteattr(" ".join(f"{x:.2f},{-y:.2f}" for x, y in places))

@@ -156,7 +156,6 @@ def _error(ratio: float) -> str:
 
 
 def model_error_json(e: ModelError) -> Json:
-    """The whole report as JSON values."""
     return {
         "schema": "hlofuse.model-error/3",
         **fields(e, "module device"),

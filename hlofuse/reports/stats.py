@@ -189,7 +189,6 @@ def _kind_and_place(k: KernelStatistics) -> str:
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
-    """Each module after the other."""
     for number, module in enumerate(modules):
         if number:
             console.print()
@@ -269,7 +268,6 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 
 
 def statistics_json(modules: list[ModuleStatistics]) -> Json:
-    """The whole report as JSON values."""
     return {"schema": "hlofuse.stats/3", "modules": [_module(m) for m in modules]}
 
 

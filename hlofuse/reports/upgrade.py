@@ -233,7 +233,6 @@ def row(found: Upgrade) -> Strings:
 
 
 def summary(all_found: Sequence[Upgrade], old: str, new: str) -> str:
-    """Over many modules."""
     changed = [f for f in all_found if not f.same]
     slower = sum((f.change_us or 0) > 0.005 for f in all_found)
     faster = sum((f.change_us or 0) < -0.005 for f in all_found)

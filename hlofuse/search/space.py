@@ -127,7 +127,6 @@ class Score(Record):
 
 
 def count_ops(module: Module) -> int:
-    """Instructions of all computations."""
     return sum(map(len, module.computations))
 
 

@@ -143,7 +143,6 @@ def reshape(at: Instruction, shape: Shape, operand: Instruction) -> Instruction:
 
 
 def resized(at: Instruction, operand: Instruction, sizes: Ints) -> Instruction:
-    """A reshape to these sizes."""
     return reshape(at, with_dimensions(operand.shape, sizes), operand)
 
 

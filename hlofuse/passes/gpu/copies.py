@@ -262,7 +262,6 @@ def _is_plain_copy(copy: Instruction) -> bool:
 
 
 def _is_reduction(instruction: Instruction, model: KernelModel) -> bool:
-    """`IsReductionFromOrToContiguousDimensions`."""
     return instruction.opcode == "reduce" and model.summary(instruction).is_reduction
 
 

@@ -52,7 +52,6 @@ class Budget(Record):
 
     @property
     def is_empty(self) -> bool:
-        """It bounds nothing."""
         return (self.kernels, self.bytes, self.us, self.memory) == (None, None, None, None)
 
 

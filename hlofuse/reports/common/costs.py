@@ -184,7 +184,6 @@ def step_json(c: StepCost | None) -> Json | None:
 
 
 def detail_json(d: PairDetail | None) -> Json | None:
-    """A pair in full."""
     if d is None:
         return None
     return {

@@ -77,7 +77,6 @@ def percent(part: float) -> str:
 
 
 def functions_json(f: Functions) -> dict[str, Any]:
-    """The object `functions` of a report."""
     spec = "kernels launches time_us=us~ floor=is_floor measured_us~ bytes=bytes_accessed"
     return {
         "share_of": f.unit,

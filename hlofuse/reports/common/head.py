@@ -151,7 +151,6 @@ def fitted(line: str, width: int) -> list[str]:
 
 
 def print_heads(heads: Sequence[Head], console: "Console") -> None:
-    """Print the line of each module."""
     for line in head_lines(heads):
         for shown in fitted(line, console.width):
             console.print(shown, style="dim")

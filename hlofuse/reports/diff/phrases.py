@@ -152,7 +152,6 @@ def saved(change: FusionChange, accounts: Accounts) -> str:
 
 
 def detail(d: Detail) -> str:
-    """One thing that differs."""
     if d.kind is Kind.ANNOTATION and d.name == "backend_config":
         return "backend_config: " + config_changes(d.before, d.after)
     if d.kind is Kind.OPERAND:
@@ -315,7 +314,6 @@ def profile_notes(accounts: Accounts) -> Iterator[str]:
 
 
 def loop_notes(accounts: Accounts) -> list[str]:
-    """Trip counts of loops, if any."""
     sides = accounts.before.loops, accounts.after.loops
     before, after = (loops_line(found) if found else "" for found in sides)
     if before == after:

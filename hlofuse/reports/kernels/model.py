@@ -183,7 +183,6 @@ def _equal(k: Choice) -> object:
 
 
 def selection_json(s: KernelSelection) -> Json:
-    """The whole report as JSON values."""
     rules = {r.code: r for k in s.kernels for r in k.rules}
     return {
         "schema": "hlofuse.kernels/3",

@@ -100,7 +100,6 @@ def end_text(kernel: FinalKernel) -> str:
 
 
 def end_line(trail: Trail) -> str:
-    """The kernels it ends in."""
     if not trail.ends:
         return "final: in no kernel"
     head = "final: in " if len(trail.ends) == 1 else f"final: in {len(trail.ends)} kernels: "

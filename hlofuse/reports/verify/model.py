@@ -156,7 +156,6 @@ def side_of(i: Instruction | None) -> KernelSide | None:
 
 
 def report_json(report: Report) -> Json:
-    """The report as JSON values."""
     return {
         "schema": "hlofuse.verify/3",
         **fields(report, "target agrees"),

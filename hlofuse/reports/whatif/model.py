@@ -248,7 +248,6 @@ SCHEMA = "hlofuse.what-if/3"
 
 
 def ranking_json(r: Ranking) -> Json:
-    """The ranking as JSON values."""
     return {
         "schema": SCHEMA,
         "about": "rules",
@@ -459,7 +458,6 @@ def _equal(values: Sequence[str], default: Sequence[str]) -> bool:
 
 
 def sweep_json(s: Sweep) -> Json:
-    """The sweep as JSON values."""
     names = [a.name for a in s.axes]
     return {
         "schema": SCHEMA,
