@@ -1,5 +1,4 @@
-"""hlofuse: read XLA HLO dumps, replay XLA's fusion decisions, explain them. `hlofuse.open` is the entrance.
-Importing `hlofuse` loads nothing heavy."""
+"""hlofuse: read XLA HLO dumps, replay XLA's fusion decisions, explain them. Begin with `hlofuse.open`."""
 
 import importlib
 import sys

@@ -218,8 +218,7 @@ class Account:
 
     @cached_property
     def _overlaps(self) -> dict[Instruction, Overlap]:
-        """What hides each collective, a TPU's copies, and those between a GPU and its host: nothing on a CPU;
-        empty without a schedule."""
+        """What hides collectives, a TPU's copies, a GPU's with its host; empty on a CPU or unscheduled."""
         if self.backend == "cpu":
             return {i: Overlap(False) for i in self._exchanges}
         copies = set(filter(self._is_copied_meanwhile, self._us_alone))
@@ -365,9 +364,8 @@ class Account:
         return computation
 
     def host_wait_us(self, computation: Computation, *, with_one_launch: bool = False) -> float:
-        """Microseconds of one run in which a GPU has nothing to run until the host has launched more, at
-        least; or if there was a single launch that takes no longer than all do now. Only loops wait: before
-        the rest of a program the host can be ahead."""
+        """At least so many microseconds of one run in which a GPU waits for the host's launches; or if there
+        was a single launch that takes no longer than all do now. Only loops wait: else the host is ahead."""
         own, buffers = self._started.get(computation, []), self.buffers
         is_loop = self.runs(computation) > 1 or computation in self._run_counts[1]
         if buffers is None or self.launch_overhead_us is None or not is_loop:

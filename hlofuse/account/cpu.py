@@ -224,8 +224,7 @@ class CpuTimes:
 
 
 def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> Mapping[Instruction, float]:
-    """Bytes that each kernel writes to fresh pages: large results, and temporaries where all of them, which
-    are one allocation, are large, beyond those before."""
+    """Bytes that each kernel writes to fresh pages: large results, and large temporaries, one allocation."""
     last = {v[0]: k for k, t in enumerate(touches) for v in t.values if isinstance(v, tuple)}
     ends = defaultdict[int, float](float)
     found = dict[Instruction, float]()

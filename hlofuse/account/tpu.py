@@ -55,8 +55,7 @@ class TpuAccount(Account):
         return f"XLA:TPU's cycles at {self.tpu.clock_rate_ghz:g} GHz"
 
     def cost(self, instruction: Instruction) -> Cost:
-        """XLA:TPU's count: a scatter writes its whole result; a collective that ends in a fusion counts with
-        its start, and not in the kernels that it runs beside."""
+        """XLA:TPU's count: a scatter writes its whole result; a collective counts with its start alone."""
         if instruction.opcode == "custom-call":
             return super().cost(instruction)
         cost = self._counts.instruction(instruction)

@@ -1,6 +1,5 @@
 """The value at each place of a module (`xla/hlo/analysis/hlo_dataflow_analysis.cc`). In the form for copy
-insertion: values that meet at a loop or a branch form a phi, and a bitcast defines no value. With calls
-flattened every place then has one value."""
+insertion values that meet form a phi, and a bitcast defines none: with calls flattened a place has one."""
 
 import heapq
 from collections.abc import Iterable, Iterator

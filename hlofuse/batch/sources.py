@@ -97,9 +97,8 @@ class Item(Record):
 
 
 def items(sources: Iterable[str], salt: str = "") -> list[Item]:
-    """Everything in the sources, each once. `salt` is part of every key. A source is a file, a folder with
-    folders in it, a glob, an archive, the address of a store (`s3://…`), or `@FILE`, which lists sources line
-    by line. HlofuseError for a source with nothing in it."""
+    """Everything in the sources, each once. `salt` is part of every key. A source is a file, folder, glob,
+    archive, a store's address (`s3://…`), or `@FILE`, a list. HlofuseError for one with nothing in it."""
     found: dict[str, Item] = {}
     for source in _list_paths(sources):
         within = {item.source: item for item in _in(source, salt)}

@@ -156,8 +156,7 @@ def _run(r: Run, s: Strings) -> Json:
 
 
 def _columns(rows: Sequence[object], s: Strings, spec: str) -> Json:
-    """A list for each attribute that `spec` names (`format.fields`): texts by number, truth as 0 and 1. With
-    `?` at the end, a missing text is the empty one."""
+    """A list for each attribute in `spec` (`format.fields`): texts by number, missing ones empty with `?`."""
     columns = {}
     convert: dict[type, Callable[[Any], Any]] = {
         str: lambda text: s(printable(text)),

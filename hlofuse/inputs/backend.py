@@ -16,8 +16,7 @@ _GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
 
 @cache
 def marks() -> dict[str, Json]:
-    """`backend_marks.toml`: for each backend prefixes of `calls`, its `configs`, for each platform of GPUs
-    prefixes of calls, and the target of `files`."""
+    """`backend_marks.toml`: prefixes of `calls`, for each platform of GPUs too, `configs`, and `files`."""
     found = packaged(__file__, "backend_marks")
     for table in ("calls", "platforms"):
         found[table] = {name: tuple(prefixes) for name, prefixes in found[table].items()}

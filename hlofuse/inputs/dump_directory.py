@@ -176,9 +176,8 @@ class DumpedModule(Struct):
         return [f"{prefix}module_{n:04d}.{self.name}" for n in (self.module_id, *self.numbers)]
 
     def pass_input(self, target: str = "cpu") -> Path:
-        """The dump of the module as it enters the fusion passes of `target`. A pass writes a dump only where
-        it changed the module, so this is the latest dump before the first of them. Raises `HlofuseError`
-        without one, with instructions to get it."""
+        """The dump of the module as it enters the fusion passes of `target`: the latest before the first of
+        them. `HlofuseError` without one, with instructions to get it."""
         return self.stages(target)[0]
 
     def best(self, target: str = "cpu") -> Path:

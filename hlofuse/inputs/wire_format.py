@@ -230,8 +230,7 @@ class ForeignError(HlofuseError):
 
 
 def hlo_text(data: bytes, form: str, name: str, instead: str = "capture FILE --python PYTHON") -> str:
-    """HLO text of a module in another form; `HlofuseError` without jaxlib, with the command to run instead,
-    or where jaxlib refuses it."""
+    """HLO text of a module in another form; `HlofuseError` without jaxlib, or where jaxlib refuses it."""
     try:
         import jaxlib._hlo
         import jaxlib._jax

@@ -899,8 +899,7 @@ class Module:
         return [c for c in self.computation_post_order() if c.fusion is None]
 
     def computation_post_order(self) -> Computations:
-        """Callees before callers, as XLA's passes go through them (`MakeComputationPostOrder`). That is the
-        order it prints them in, unless passes have changed it."""
+        """Callees before callers, as XLA's passes go through them (`MakeComputationPostOrder`) and prints."""
         if self.computation_order is not None:
             return self.computation_order.post_order()
         return self.printed_order()

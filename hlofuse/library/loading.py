@@ -309,9 +309,8 @@ def with_change(options: ReplayOptions, first: Observed, change: str) -> Observe
 def on_device(
     options: ReplayOptions, first: Observed, other: str | None, release: str | None = None
 ) -> Observed:
-    """The program of a replay on another device, from before optimizations where that is at hand. XLA's
-    record is about the first device, and so is a module that enters fusion. `release` is XLA's, where it is
-    another; without another device the module is the same."""
+    """The program of a replay on another device, from before optimizations where that is at hand: XLA's
+    record and a module that enters fusion are about the first. `release` is XLA's, where it is another."""
     target = first.replay.target
     if first.costs is None and other is not None:
         raise HlofuseError(f"--compare-device has no effect: target {target} fuses the same on every device")

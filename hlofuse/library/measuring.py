@@ -122,9 +122,8 @@ def checked(
     options: questions.Check,
     update: bool = False,
 ) -> tuple[Answer[Check], dict[Path, str]]:
-    """The broken limits, and the files of the baseline to write with `update`. Bytes, time and memory may
-    exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an unreadable baseline, and where
-    there is nothing to check against."""
+    """The broken limits, and the files of the baseline to write with `update`. HlofuseError for an unreadable
+    baseline, and where there is nothing to check against."""
     budget = Budget.of(options.max_kernels, options.max_bytes, options.max_time, options.max_memory)
     baseline = Path(options.baseline) if options.baseline is not None else None
     if update and baseline is None:

@@ -82,9 +82,8 @@ def _proved(
     tries: int,
     python: str | None,
 ) -> Verdict:
-    """The verdict with changes that XLA compiled, at most so many, and what they gain. Each is compared with
-    the unchanged module, compiled in the same way. `Verdict.not_proved` says why none could be compiled.
-    HlofuseError without the module before optimizations."""
+    """The verdict with changes that XLA compiled, at most so many, and what they gain over the module itself.
+    `Verdict.not_proved` says why none could be. HlofuseError without the module before optimizations."""
     start = prepared(report.before_optimizations("explain --prove").module)
     suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}
     found = list(_candidates(report, v, start))
@@ -175,8 +174,7 @@ def _candidates(
 
 
 def _hbm_equivalent(x: Instruction, machine: object) -> float:
-    """Bytes that a product writes to HBM for others to read, of a result that VMEM does not hold; and of a
-    reshape to other tiles as many as take its time."""
+    """Bytes of a product that VMEM does not hold, written and read; of a reshape as many as take its time."""
     size = x.shape.buffer_size
     if x.opcode in ("dot", "convolution"):
         return 2 * size if isinstance(machine, TpuDevice) and size >= machine.vmem_size else 0
@@ -208,8 +206,7 @@ def _sources(
     kernel: Instruction,
     module: Module,
 ) -> Counter[object]:
-    """The parts that operations have in a kernel's work, by their sources; 1 for its line, where XLA made the
-    last of them without a source, as a scatter's loop."""
+    """The parts that operations have in a kernel's work, by source; 1 for its line if its end has none."""
     operations = list(inside(kernel))
     bearer = _source(source_bearer(kernel, module), module)
     counts, work = CostAnalysis(), Counter[object]()

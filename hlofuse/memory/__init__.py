@@ -1,5 +1,4 @@
-"""Memory that a scheduled module takes, by XLA's buffer assignment (`xla/service/buffer_assignment.cc`), and
-the arrays alive at its peak."""
+"""Memory that a scheduled module takes, and its peak, by XLA's `xla/service/buffer_assignment.cc`."""
 
 from bisect import bisect_right, insort
 from collections.abc import Iterable

@@ -44,8 +44,7 @@ REFERENCE = "0.11.1"
 
 
 class Span(Record):
-    """Releases from `since` to `until`, both included; an empty text is an open end. A bound is a release or
-    a series: until 0.8 means until the last of 0.8."""
+    """Releases from `since` to `until`, both included and either open; until 0.8: until the last of 0.8."""
 
     since: str = ""
     until: str = ""

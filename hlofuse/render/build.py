@@ -40,9 +40,8 @@ CROWD = 6  # The limit of arrows from a parameter; with more readers it is writt
 
 
 class Builder(Struct):
-    """Makes the panels of one module; keys continue from `prefix`. `numbers` has the present or future kernel
-    of an instruction; `future` groups those of one kernel. `notes` label single instructions; `final_names`
-    come first, and `times` by the bytes."""
+    """Makes the panels of one module; keys continue from `prefix`. `numbers` has an instruction's kernel;
+    `future` groups those of one. `notes` label instructions; `final_names` come first, `times` by bytes."""
 
     module: Module
     prefix: str

@@ -1,5 +1,4 @@
-"""Rules of MultiOutputFusion, the sibling fusion that targets build on. Codes MO… Two kernels that read the
-same array become one kernel with several results."""
+"""Rules of MultiOutputFusion, codes MO…: two kernels that read the same array become one with two results."""
 
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.cpu_predicates import UNSUPPORTED_OPCODES

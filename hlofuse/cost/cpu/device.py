@@ -86,8 +86,7 @@ def _rules() -> dict[str, list[tuple[str, float]]]:
 
 
 def chosen_cpu() -> CpuDevice:
-    """The CPU that the environment variable `HLOFUSE_CPU` names, else that of `assumed_cpu`, else the shipped
-    one that is most similar to this machine."""
+    """The CPU that `HLOFUSE_CPU` names, else that of `assumed_cpu`, else the most similar one shipped."""
     name = os.environ.get(CHOICE) or _ASSUMED.get()
     return load_cpu(name) if name else similar_cpu(*this_machine())
 

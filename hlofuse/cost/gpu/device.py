@@ -168,8 +168,7 @@ def device_from_text_proto(
     *,
     source: str = "",
 ) -> DeviceDescription:
-    """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`. `name` is used where the
-    text has none; an error calls the text `source`."""
+    """The device in a `GpuTargetConfigProto` or `GpuDeviceInfoProto`, or `name`; errors name the `source`."""
     source = source or name
     try:
         config = parse_text_proto(text)

@@ -101,8 +101,7 @@ def root_of_output(
 
 
 def fuse_root(root: Root, clean: bool, slot: int, producer: Root) -> Root:
-    """The consumer's root after the producer's root has replaced a parameter. `clean` is the consumer's entry
-    for that parameter. Returns `root` if nothing changes."""
+    """The consumer's root after the producer's replaced a parameter, whose entry is `clean`; else `root`."""
     if root.atom is None:
         return producer if root.parameter == slot else root
     if producer.atom is None or not root.reached or not root.reached[slot]:

@@ -35,9 +35,8 @@ def contains(outer: Interval, inner: Interval) -> bool:
 
 
 class Simplifier:
-    """Simplifies under the given variable bounds and caches ranges. `tables` are constraints that narrow the
-    range of whole expressions. With `replace_points` an expression with a single value becomes that constant
-    (`SimplifyPointDimensions::kReplace`)."""
+    """Simplifies under the given variable bounds and caches ranges. `tables` narrow the range of expressions;
+    `replace_points`: one with a single value becomes it (`SimplifyPointDimensions::kReplace`)."""
 
     def __init__(
         self,

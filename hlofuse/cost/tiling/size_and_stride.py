@@ -45,8 +45,7 @@ class SizeAndStride:
 
 def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool) -> SizeAndStride | None:
     """None where the values are not evenly spaced, or XLA cannot tell (`ExtractSizeAndStride`). With `gaps`,
-    partly sliced rows are spaced evenly by tiles of one row or one column (`VerifyReshapeContiguity`,
-    `xla/codegen/tiling/experimental/tile_propagation.cc`)."""
+    partly sliced rows are so by tiles of one row or column (`VerifyReshapeContiguity`)."""
     kind = expr.kind
     if kind == CONSTANT:
         return SizeAndStride(ONE, ZERO)

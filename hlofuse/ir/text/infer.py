@@ -1,6 +1,5 @@
-"""The result's shape where the text leaves it out (`xla/service/shape_inference.cc`). Written shapes are used
-as they are. Layouts follow the operand where the result has its dimensions. Windowed operations have
-`InferWindowOutputShape` and `InferConvolveShape`."""
+"""The result's shape where the text leaves it out (`xla/service/shape_inference.cc`). Layouts follow the
+operand where the result has its dimensions."""
 
 from __future__ import annotations
 

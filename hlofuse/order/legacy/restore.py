@@ -68,8 +68,7 @@ class ShadowGraph:
         operand.users[:] = dict.fromkeys(users)
 
     def put_bitcasts_after(self, node: Instruction) -> None:
-        """Insert two bitcasts between `node` and its users (`LayoutNormalizationVisitor::DefaultAction`,
-        `xla/service/layout_normalization.cc`)."""
+        """Insert two bitcasts between `node` and its users (`LayoutNormalizationVisitor::DefaultAction`)."""
         users = list(node.users)
         if users:
             there = self.add_bitcast(node)

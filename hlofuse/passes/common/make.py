@@ -326,8 +326,7 @@ def copy_of(
     shape: Shape | None = None,
     **attributes: object,
 ) -> Instruction:
-    """A clone with other operands (`CloneWithNewOperands`), in the computation of the original. It has these
-    attributes, and lacks those that are None."""
+    """A clone with other operands (`CloneWithNewOperands`) and attributes, without those that are None."""
     clone = original.clone(operands, shape=shape)
     clone.attributes = clone.attributes.without("control-predecessors").updated(**attributes)
     return computation_of(original).add_instruction(clone)

@@ -102,8 +102,7 @@ _UNAVAILABLE = (
 
 @dataclass(frozen=True)
 class SmallWhileLoopHoisting(Pass):
-    """`small-while-loop-hoisting`, callees first, so that a loop inside a small loop is a call in a call:
-    loops over little data become calls, each one kernel
+    """`small-while-loop-hoisting`: loops over little data become calls, each one kernel, inner ones first
     (`xla/service/cpu/small_while_loop_hoisting_pass.cc`)."""
 
     name = "small-while-loop-hoisting"

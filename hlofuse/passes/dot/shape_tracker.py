@@ -1,5 +1,4 @@
-"""Chains of reshapes and transposes, made as short as may be (`xla/hlo/analysis/shape_tracker.cc`), by walks
-over the elements of a row-major array (`BufferView`)."""
+"""The shortest chains of reshapes and transposes, by `BufferView` (`xla/hlo/analysis/shape_tracker.cc`)."""
 
 from __future__ import annotations
 

@@ -79,8 +79,7 @@ def _rank(product: Instruction) -> int:
 def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: set[str | None]) -> None:
     """End a kernel where one subtracts the greatest element of each row, of three or more dimensions, unless
     a product alone reads the softmax. A product's kernel goes on up to there. The kernel divides as well
-    unless a product or copy reads the quotient. No reader joins a kernel that ends before its quotient, or
-    before a logarithm."""
+    unless a product or copy reads the quotient. Nothing joins one that ends before its quotient or a log."""
     if greatest.opcode != "reduce" or greatest.to_apply.root.opcode != "maximum":
         return
     rows = greatest.operand

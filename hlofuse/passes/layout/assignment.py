@@ -1,6 +1,5 @@
-"""The buffers of a module, and what is asked of their layouts. It is passed on (`PropagateConstraints`) from
-one side of an operation to a good layout of the other (`ChooseOperandLayoutFromOutputLayout`,
-`ChooseOutputLayoutFromOperandLayout`)."""
+"""The buffers of a module, and what is asked of their layouts, passed on (`PropagateConstraints`) from one
+side of an operation to a good layout of the other (`ChooseOperandLayoutFromOutputLayout`)."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence

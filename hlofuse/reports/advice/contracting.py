@@ -248,8 +248,7 @@ _SUMS = ("add", "subtract")
 
 
 def _distributed(x: Instruction) -> Instruction:
-    """Weights, or a mask that leaves 0, with each term of a sum or an operand; a slice of a product as one of
-    slices; other values as they are."""
+    """Weights or a mask that leaves 0 with each term; a slice of a product as one of slices; others as is."""
     is_mask = is_masked(x)
     if x.opcode == "slice" and x.operand.opcode == "dot":
         return _cut(x, x.operand)
@@ -447,8 +446,7 @@ def reorder(x: Instruction) -> bool:
 def _scaled_factors(
     x: Instruction, value: Instruction, labels: list[int]
 ) -> tuple[list[Labelled], Instructions]:
-    """The factors of the matrix product that `value` scales by rows or columns, scaled, and the sums over the
-    product; none where something else reads it."""
+    """The factors of the product that `value` scales, scaled, and its sums; none where others read it."""
     scales = [(v, [labels[d] for d in own]) for v, own in multiplied(value)]
     products = [s for s in scales if s[0].opcode == "dot"]
     if len(products) != 1 or products[0][0] is value:
@@ -625,8 +623,7 @@ def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
 
 
 def multiply_basis(x: Instruction) -> bool:
-    """A vector times a matrix that is computed from an identity matrix is computed from the vector; also one
-    for each place of a batch."""
+    """A vector, or a batch of them, times a matrix computed from the identity is computed from the vector."""
     return any(_multiply_basis(x, *pair) for pair in both_orders(labelled(x)))
 
 

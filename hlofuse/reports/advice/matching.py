@@ -41,8 +41,7 @@ def is_product(x: Instruction) -> bool:
 
 
 def _has_form(x: Instruction, form: tuple[Any, ...]) -> bool:
-    """True for an operation of a form: its opcode, `_` for any, and the forms of its first operands. Views
-    are passed over; operands of a sum may be in any order."""
+    """True for an opcode, `_` for any, and forms of its first operands, in any order where that is equal."""
     opcode, *parts = form
     x = value_of(x)
     orders = both_orders(x.operands) if x.opcode in _COMMUTATIVE else (x.operands,)

@@ -587,8 +587,7 @@ def _summed_rows(x: Instruction) -> object:
 
 
 def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] | None:
-    """The labels and values of a sum over all places with one label, and this; without values they are
-    counted. None for another operation."""
+    """The labels and values of a sum over all places with one label, and this; None values: a count."""
     value = x.operand
     if not is_total(x) or not (is_masked(value) or value.opcode == "convert"):
         return None
@@ -628,8 +627,7 @@ _STEPS = 64  # places in a window that are written one by one
 
 
 def _slice_windows(x: Instruction) -> bool:
-    """A reduction of windows that a gather reads at numbers that count combines a slice for each place; also
-    a product with a vector of weights."""
+    """A reduction, or weighted sum, of windows at numbers that count combines a slice for each place."""
     total = _weighted(x) if x.opcode == "dot" else x
     if total is None:
         return False

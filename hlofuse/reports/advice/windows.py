@@ -505,8 +505,7 @@ def _written_at(x: Instruction, places: Instruction, values: Instruction) -> Ins
 
 
 def _values_by(x: Instruction, test: Instruction) -> list[float]:
-    """The one value of an array where a test is false, and where it is true; fewer if it depends on more
-    than the test at its place."""
+    """The one value of an array where a test is false, and where true; fewer if it depends on more."""
     above = reach([x], lambda i: () if i is test else i.operands)
     others = (i for i in above if i is not test and i.opcode not in ELEMENTWISE_OPCODES)
     if any(formula_values(i) is None for i in others):
@@ -516,8 +515,7 @@ def _values_by(x: Instruction, test: Instruction) -> list[float]:
 
 
 def _count_places(x: Instruction) -> bool:
-    """A sort by True and False, or two numbers chosen by them, becomes a count of those before each place,
-    and a scatter to where it goes."""
+    """A sort by True and False, or two numbers chosen so, becomes a count of those before, and a scatter."""
     key, (along,), low_first = x.operand, x.dimensions, _has_low_first(x)
     if low_first is None or not _has_numbers(x):
         return False

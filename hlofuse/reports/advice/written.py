@@ -59,8 +59,7 @@ def prepared(module: Module) -> Module:
 
 
 def _simplify_read(x: Instruction) -> None:
-    """A gather at one known place, as `jnp.take(x, -1, axis=0)` has it, becomes a slice; a choice that is
-    known, one of the two."""
+    """A gather at one known place (`jnp.take(x, -1, axis=0)`) becomes a slice; a known choice, one side."""
     test = x.operand.through("broadcast")
     if x.opcode == "select":
         value = formula_values(test) if test.element_count == 1 else None

@@ -175,9 +175,8 @@ def check_modules(
     tolerance: float = 0.0,
     strict: bool = False,
 ) -> Check:
-    """Compare modules with budgets (those of the baseline as well) and with the baseline. `all_there`: what
-    the baseline has and `measured` has not is worth saying. HlofuseError where a comparison has no meaning
-    (another device, a time that nothing estimates)."""
+    """Compare modules with budgets (those of the baseline as well) and with the baseline; `all_there`: report
+    what only the baseline has. HlofuseError for another device, and a time that nothing estimates."""
     bounds = [*budgets, *(baseline.budgets if baseline is not None else ())]
     done = []
     changes: dict[str, None] = {}

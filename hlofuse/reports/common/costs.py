@@ -18,8 +18,7 @@ _UNITS = {
 
 
 def limit_of(k: KernelTime, us: float) -> str:
-    """`memory-bound`, `compute-bound`, `launch-bound`, with `, uncoalesced reads`; empty if XLA has no terms.
-    `us` is the time of one launch, its overhead included."""
+    """`memory-bound`, `launch-bound`…, with `, uncoalesced reads`; empty without terms. `us`: one launch."""
     if k.us < us / 2:
         return "launch-bound"
     if not k.us_memory and not k.us_compute:

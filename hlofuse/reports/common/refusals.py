@@ -26,8 +26,7 @@ def refusals(events: Sequence[Event], facts: Facts, *, between_only: bool = Fals
     whole: dict[str, Event] = {}
     """The last event of priority fusion about a producer, by the origin of its result."""
     spans: dict[str, tuple[dict[str, Event], set[str]]] = {}
-    """For each producer its last priority for each user until another event, and the users so far: one with
-    thousands of users has thousands of priorities."""
+    """For each producer its last priority for each user until another event, and the users so far."""
     about = []
     for e in events:
         if e.producer is not None and e.event != "rewrite":

@@ -266,8 +266,7 @@ def _changes_of(
     jacobian: str,
     busy: set[Instruction],
 ) -> Iterator[str]:
-    """Changes about one array; `most` are the bytes of the largest argument or result, `busy` runs while the
-    most bytes are alive."""
+    """Changes about one array; `most`: bytes of the largest argument or result, `busy`: runs at the peak."""
     x, readers = array.instruction, array.readers[-1:]
     name = x.op_name or ""
     sums = (p for r in readers for p in inside(r) if p.opcode == "reduce")

@@ -106,8 +106,7 @@ def memory_use(
 
 
 def _by_argument(module: Module, least: float) -> dict[str, int]:
-    """The bytes of arguments by name, the most first, `least` and more: `state.mu` for all its keys, and for
-    its elements where each is smaller."""
+    """The bytes of arguments by name, `least` and more, the most first: `state.mu` for all its elements."""
     alone, sizes = Counter[str](), Counter[str]()
     for p in module.entry.parameters:
         alone[argument_name(p).partition("['")[0]] += p.byte_size

@@ -168,8 +168,7 @@ def _of_module(module: DumpedModule) -> DumpSequence:
 
 
 def _of_case(folder: Path) -> DumpSequence:
-    """`before.hlo`, `NN-PIPELINE.PASS.hlo`…, `after.hlo` of a corpus, which is the last of those again, and
-    XLA's final module where there is one."""
+    """`before.hlo`, `NN-PIPELINE.PASS.hlo`…, `after.hlo` of a corpus, and XLA's final module, if there."""
     before = corpus_file(folder, "before")
     assert before is not None
     steps = []

@@ -312,8 +312,7 @@ def _gradient(places: Sequence[Place], module: Module) -> set[str]:
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
-    """The rules whose absence would save time, where no change of the program is known that avoids them. None
-    without times: then fewer kernels may be slower."""
+    """The rules whose absence would save time, with no known change of the program; none without times."""
     if ranking.after.us is None:
         return
     suggested = {s.rule for s in others}
@@ -425,8 +424,7 @@ def with_own(flag: str, own: Strings) -> str:
 
 
 def compiled(observed: Observed, module: Module | None, flags: Strings) -> tuple[Observed, Account] | None:
-    """The replay with these flags and its account, compiled from before optimizations; for None from the
-    fusion input. None where it cannot be compiled."""
+    """The replay of a module before optimizations (None: the fusion input) with these flags, or None."""
     config = observed.replay.config
     input = observed.replay.input
     try:

@@ -32,8 +32,7 @@ _SUMS = values("all-reduce reduce-scatter")
 class CollectiveRow(Record):
     place: Place
     near: str
-    """`a.py:3 asks for P('x')`; without a line of its own `for` a reader's or a result, or `from` an
-    operand's; or ""."""
+    """`a.py:3 asks for P('x')`; without an own line `for` a reader's, or `from` an operand's; or ""."""
     collective: Collective
 
     @property
@@ -125,8 +124,7 @@ def collective_lines(
     is_floor: bool,
     limit: int,
 ) -> Iterator[str]:
-    """A title with what is exposed, a line for each kind of collective, and what is gathered in vain. With
-    `limit` 0 all kinds are shown, else three at most."""
+    """What is exposed, a line for each kind (`limit` 0: all, else three), and what is gathered in vain."""
     if not rows:
         return
     at_least = "≥ " if any(r.collective.exchange.bytes_on_wire is None for r in rows) else ""

@@ -272,8 +272,7 @@ def untried_lines(v: Verdict, *, brief: bool = False) -> Iterator[str]:
 
 
 def _touched(s: Suggestion, v: Verdict) -> str:
-    """`touches 27% of time`, on a TPU with the time; empty where it is next to nothing, or not known. With
-    the bytes that it saves, if a tenth."""
+    """`touches 27% of time`, on a TPU the time, and bytes saved, if a tenth; empty where next to nothing."""
     fewer = s.trial.bytes_saved / (v.totals.cost.bytes_accessed or 1) if s.flag and s.trial.totals else 0.0
     if fewer >= 0.1 and not s.touches_unknown:
         return f"moves {100 * fewer:.0f}% fewer bytes"

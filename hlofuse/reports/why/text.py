@@ -204,9 +204,8 @@ def print_answers(
     details: bool = True,
     total: int,
 ) -> None:
-    """The answer; of several a heading, then one after the other, cut where `limit` is not 0. Without
-    `details` equal kernels are one answer: they have the same line, shape, time and rule. `total` is the
-    number of kernels of the program."""
+    """The answers below a heading, cut where `limit` is not 0. Without `details` kernels of the same line,
+    shape, time and rule are one answer. `total` is the number of kernels of the program."""
     kinds = [[a] for a in answers]
     if not details:
         kinds = [*grouped((_same(a), a) for a in answers).values()]

@@ -221,8 +221,7 @@ class Legality:
         return not may_be_fused(user, self.model.release)
 
     def grown(self, consumer: Instruction, *, stays: bool) -> None:
-        """Something was fused into it. `stays`: it has become, or still is, an own kernel with one result,
-        about which the rules say what they said."""
+        """Something was fused into it. `stays`: as an own kernel with one result, rules say what they did."""
         alone = self.alone
         if not stays:
             alone.pop(consumer, None)

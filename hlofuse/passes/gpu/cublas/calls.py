@@ -1,6 +1,5 @@
-"""Passes that make products calls of cuBLAS; their configuration (`GemmBackendConfig`,
-`xla/service/gpu/backend_configs.proto`), and what they do with a product: a factor, a sum, an activation
-(`GemmRewriterVisitor`)."""
+"""Passes that make products calls of cuBLAS (`GemmRewriterVisitor`): their configuration
+(`GemmBackendConfig`), and what they do with a product: a factor, a sum, an activation."""
 
 import math
 from collections.abc import Iterator, Sequence
