@@ -29,7 +29,6 @@ _CHEAP_FLOPS = 1000  # FLOP below which XLA runs a program in the calling thread
 _THREADED = ("YNNPACK", "Eigen", "DUCC FFT")  # libraries that use all threads
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """Up to so many launches, and launches on smaller buffers, run one after the other."""
-
 Shares = Mapping[str, float]  # Parts of a kernel's bytes by the cache that holds them
 _Value = tuple[Instruction, Dims]
 

@@ -155,8 +155,6 @@ def group(ctx: click.Context) -> None:
 
 _GARBAGE = 3_000_000
 """Objects made before garbage is looked for: nearly all that a command makes it keeps to its end."""
-
-
 _FORMATS = (
     "--json",
     "--markdown",

@@ -71,10 +71,8 @@ Line: TypeAlias = tuple[int, int]  # A line of the user's program: index into `P
 NOWHERE: Line = (-1, 0)
 Value: TypeAlias = tuple[int, str, str, int]
 """A value read by a kernel: index into `Run.kernels` (-1 for a parameter), name, shape, bytes."""
-
 KernelPair: TypeAlias = tuple[int, int, bool]
 """Kernels of two runs that compute the same results (-1 for none); True if both have the same operations."""
-
 RulePage: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """A catalogue entry: code, title, headings with their text."""
 

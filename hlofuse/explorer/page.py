@@ -57,7 +57,6 @@ SCRIPTS = (
     "app",
 )
 """In the order in which they build on each other; together they are one module."""
-
 _STYLES = ("colours", "layout", "parts", "details")
 
 

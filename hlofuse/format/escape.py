@@ -39,7 +39,6 @@ def command_line(*text: str | None) -> str:
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 _LINKED = re.compile(r"@(?=\S)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)", re.IGNORECASE)
 """Text that GitHub turns into links: mentions, mail and web addresses, issues."""
-
 _NOTHING = "<!-- -->"
 
 

@@ -13,8 +13,6 @@ from .dump_directory import corpus_cases, is_corpus_case
 
 NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
 """Backends whose fusion passes are not replayed: their compilers are closed, or not XLA."""
-
-
 DEFAULT = "cpu"
 _OWN_NAME = re.compile(
     r"(?<![a-z0-9])(?:(gpu|cuda|rocm|sm_?\d\d|sm_\d+\.\d|gfx[0-9a-f]{3,4})|(cpu))(?![a-z])", re.IGNORECASE

@@ -21,7 +21,6 @@ from .unknown import OPAQUE, Unknown
 
 OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
 """XLA's ids; its earlier passes, repeated; an estimate; the order of the text."""
-
 _MANY = 64
 _FEW_SLOTS = 1024  # from so many users on looking for one in the list costs more than keeping their places
 

@@ -150,7 +150,6 @@ def _split(name: str) -> tuple[str, int, bool]:
 
 Origin: TypeAlias = "str | tuple[Any, ...]"
 """A name in the input, a pair of origins with the instruction's own first, or `()` for a new instruction."""
-
 NO_ORIGIN: Origin = ()
 
 

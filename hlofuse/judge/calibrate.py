@@ -170,8 +170,6 @@ def _caches() -> Caches:
 
 _LARGEST = 32 << 20
 """From this size on, each new array takes fresh pages from the system (glibc), whatever the cache holds."""
-
-
 _REPEATED = re.compile(r"^ *for k in (\d+)\.\.(\d+): (.*)$", re.MULTILINE)
 
 

@@ -240,7 +240,6 @@ def _leaves(shape: Any) -> list[Any]:
 
 _CONTAINERS = re.compile(r"%?([\w.-]+) = [^\n]*? (?:while|conditional|call)\((?![^\n]*small_call)")
 """Instructions that run others, which have their own times."""
-
 Launches = list[tuple[str, float, float]]
 
 

@@ -30,10 +30,8 @@ _IGNORED_FROM: dict[str, Strictness] = {
     "channel_id": Strictness.OPERATION,
 }
 """The strictness from which an attribute does not count. Others always do."""
-
 ANNOTATIONS = frozenset(name for name, level in _IGNORED_FROM.items() if level > Strictness.WRITTEN)
 """Attributes for later passes and the runtime: they can differ while the operation is the same."""
-
 _FINGERPRINT = re.compile(r'fingerprint_before_lhs="\w*",? *')  # XLA's hash of all the rest
 AttributeTexts = tuple[tuple[str, str], ...]
 

@@ -15,7 +15,6 @@ from .graph import Graph, Region, Value
 
 # Values that are no evidence of their place: every program is full of them.
 TRIVIAL = values("bitcast broadcast constant get-tuple-element iota parameter tuple")
-
 Anchors: TypeAlias = Iterable[tuple[Instruction, Instruction]]
 """Pairs of instructions of BEFORE and AFTER that need no search."""
 

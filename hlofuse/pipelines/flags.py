@@ -20,7 +20,6 @@ _COMBINERS = (
     "xla_gpu_enable_all_gather_combine_by_dim",
     "xla_gpu_enable_reduce_scatter_combine_by_dim",
 )  # Flags of the passes that combine collectives
-
 _HONOURED = (
     DISABLED,
     YNN_KINDS,

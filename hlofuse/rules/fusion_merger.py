@@ -111,7 +111,6 @@ def huge_code(merge: Merge) -> Decision:
 
 MERGE_RULES = (reads_uncoalesced, over_any_budget, huge_code)
 """Rules evaluated once all users have passed; `slower` comes last."""
-
 SLOWER = register(
     "FM016",
     "The consumers would get slower by more than the kernel saves",

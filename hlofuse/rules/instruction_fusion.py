@@ -58,7 +58,6 @@ CANNOT_BE_DUPLICATED = register(
     lasting=True,
     message="operand can not be duplicated",
 )
-
 NOTHING_AGAINST = outcome("IF030", "No rule forbids it", allows=True)
 
 

@@ -139,5 +139,4 @@ def not_emitted(instruction: Instruction) -> Answer:
 
 CPU_CANDIDATE = (is_constant, not_emitted)
 """`CpuMultiOutputFusion::IsFusible`, in its order; its first question is asked for the computation."""
-
 CPU_LEGAL = (many_operands, *LEGAL)  # `CpuMultiOutputFusion::LegalToFuse`, in its order

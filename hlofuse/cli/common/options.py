@@ -59,7 +59,6 @@ arguments_options: Decorator[Any] = stacked(
     ),
 )
 """The arguments of a function that is compiled."""
-
 destination_options: Decorator[Any] = stacked(
     option("--only", "NAME", "Compile only this program of a mapping.", multiple=True),
     option(
@@ -81,8 +80,6 @@ destination_options: Decorator[Any] = stacked(
     click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS."),
 )
 """The programs to compile, the devices to compile for, and the compiler."""
-
-
 until_option = option(
     "--until",
     ["fusion", "end"],
@@ -143,7 +140,6 @@ shared_replay_options: Decorator[Any] = stacked(
 """The options of a replay that no question has as its own."""
 replay_options: Decorator[Any] = stacked(shared_replay_options, strict_option)
 """The options that make a ReplayOptions, the INPUT argument not among them."""
-
 measured_options: Decorator[Any] = stacked(profile_option, measure_option, replay_options)
 """`replay_options`, `--profile` and `--measure`, of reports that show measured time."""
 

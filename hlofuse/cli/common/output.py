@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 CHECK_FORMATS = tuple("text json markdown github sarif junit".split())
 """Formats of a check: github annotates source lines, markdown fits the summary of a job."""
-
 PIPE_WIDTH = 100  # Columns where there is no terminal to ask and COLUMNS is not set
 
 

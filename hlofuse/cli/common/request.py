@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 warn = partial(message, "note")
 """Prints a note on standard error, if there is one: for results that have no place for it."""
-
 TERMINAL = Listener(warn, spinner, progress_bar)
 _SLOW = 0.2  # seconds of processor time from which on work is worth storing
 

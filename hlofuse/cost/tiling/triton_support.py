@@ -112,7 +112,6 @@ def scaled_dot_refusal(dot: Instruction) -> str | None:
 
 DotDimensions: TypeAlias = tuple[tuple[int, ...], ...]
 """Left batch, right batch, left contracting, right contracting."""
-
 _NAMES = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
 
 

@@ -154,7 +154,6 @@ _COPIES = ("memcpy", "memset", "copy", "transfer")
 _COLLECTIVES = "all-gather all-reduce all-to-all collective- reduce-scatter nccl rccl".split()
 _DERIVED = ("Steps", "XLA ", "Framework ", "Source code", "Launch Stats")
 """Prefixes of lines that xprof adds to a GPU's plane: they repeat its events."""
-
 Events: TypeAlias = tuple[NDArray[np.int32], Ints, Ints]
 Label: TypeAlias = tuple[str, int | None]  # Name and program id of a module
 

@@ -33,7 +33,6 @@ from .text import bare
 
 Row = tuple[str, str, str, str, str, str]
 """ROOT, name, shape, opcode, text between the parentheses, attributes."""
-
 AT_LEAST_ONE = -2
 
 # How the loop over instructions treats an opcode.
@@ -236,11 +235,8 @@ _CONSISTENT: dict[str, Callable[[str], bool]] = {
     "window": _window_is_consistent,
     "dim_labels": _labels_are_consistent,
 }
-
 Opcode = tuple[str, int, int, Check | None, AttributeCache]
 """The opcode's interned name, kind, operand count, check and attribute cache."""
-
-
 _FEW = tuple(map(str, range(64)))
 
 

@@ -12,7 +12,6 @@ COMMON: frozenset[str] = values(
     statistics
     """
 )
-
 MODULE_ATTRIBUTES: frozenset[str] = values(
     """
     alias_passthrough_params allow_spmd_sharding_propagation_to_output

@@ -11,7 +11,6 @@ from .context import Context, Options
 
 Handler = Callable[[Context, Instruction], bool]
 """Rewrites an instruction; True if that has been replaced. What else changes only `Context.changed` says."""
-
 HANDLERS: dict[str, Handler] = {
     "abs": arithmetic.handle_abs,
     "add": arithmetic.handle_add,

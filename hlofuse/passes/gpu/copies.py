@@ -169,8 +169,6 @@ def _is_on_device(i: Instruction) -> bool:
 
 
 _REASON = "The fusion writes the copy as a further output"
-
-
 _FILLED_AGAIN = 1 << 20  # bytes of a constant fill from which on it is not copied
 
 

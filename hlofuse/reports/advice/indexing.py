@@ -132,7 +132,6 @@ PRODUCTS = (
     Recipe("attention-by-cudnn", "Call jax.nn.dot_product_attention with cudnn"),
     Recipe("distances-by-a-product", "Compute distances as |a|² + |b|² − 2 a·b"),
 )
-
 ROUNDED = (
     Recipe("multiply-in-tf32", "Leave the precision of products to XLA"),
     Recipe("multiply-in-bfloat16", "Multiply in bfloat16"),

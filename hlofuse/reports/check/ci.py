@@ -169,7 +169,6 @@ def _physical(where: Where) -> Json:
 
 MOST_BYTES = 1_000_000
 """GitHub refuses a step's summary above 1 MiB whole; some room is left for what others write there."""
-
 _ICONS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
 
 

@@ -15,7 +15,6 @@ from hlofuse.reports.verdict.phrases import answer_lines
 from .model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
-
 MOST_KERNELS = 8  # Kernels of one side that are listed for a finding
 
 

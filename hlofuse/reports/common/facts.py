@@ -21,7 +21,6 @@ FURTHER_RESULTS = frozenset(
     {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
 )
 """Passes that only make one kernel with several results of what those before them have left apart."""
-
 EdgeNames: TypeAlias = tuple[str, str]  # Producer and consumer in the input
 _FREE = values("bitcast constant")
 

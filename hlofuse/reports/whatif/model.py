@@ -376,7 +376,6 @@ def _blocked(blocking_rules: dict[str, BlockingRule], code: str) -> tuple[Refusa
 
 Vary = Callable[[Mapping[str, str]], ReplayConfig]
 """Makes the variant in which these knobs have these values, on one device."""
-
 MOST_POINTS = 400
 
 

@@ -32,10 +32,8 @@ from .model import Decision, PairAnswer, Story
 Answer: TypeAlias = Story | PairAnswer
 _MOST_PAIRS = 200  # each costs a walk through all decisions
 _OTHERS = 20  # other collectives that a collective is compared with
-
 Request: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """A producer, a consumer, and the names that stand for parts of them (`Pair.inside`)."""
-
 _Moment: TypeAlias = "tuple[Event, str | None]"
 """The event of which the costs are wanted, and of which consumer."""
 

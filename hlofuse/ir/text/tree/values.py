@@ -202,8 +202,6 @@ def _single(parts: Parts) -> ModuleNode:
 
 
 handler("strings", "records", "record_fields", "operands")(values)
-
-
 _RECORDS = (
     frozenset("file_name_id function_name_id line end_line column end_column".split()),
     frozenset(("file_location_id", "parent_frame_id")),

@@ -126,7 +126,6 @@ _PAIRS = frozenset(
     }
 )
 """Types of operands and of the sum that cuBLAS takes, where the sum is of another type than the product."""
-
 _MOST_BYTES = 8 << 20  # the limit of a constant broadcast for a sum (`kMaxMaterializeBiasBytes`)
 
 

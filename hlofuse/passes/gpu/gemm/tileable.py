@@ -33,7 +33,6 @@ _LEAST_TILES = (16, 8)  # of the free dimensions of the left and the right opera
 _ROW_BITS = 128  # that a row of what is transposed for the right side takes, or a multiple
 _Path = tuple[ShapeTracker, int] | None
 """From a candidate to an operand of the dot, and the number of that operand."""
-
 Exchange = tuple[Shape, tuple[int, ...]] | None
 """The shape in between and the new `dimensions` where a bitcast is exchanged with a broadcast or transpose
 (`xla/backends/gpu/transforms/bitcast_utils.cc`); None where it mixes what the operation tells apart."""
