@@ -18,6 +18,7 @@ from hlofuse.ir import (
     Computation,
     HlofuseError,
     Instruction,
+    Ints,
     Module,
     computation_of,
     grouped,
@@ -383,9 +384,10 @@ def fitting_fusions(fusions: list[Instruction], room: int, notices: list[str]) -
     return found
 
 
-def levels(
-    order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
-) -> dict[int, int]:
+Groups = Mapping[int, Hashable]  # The group of each node
+
+
+def levels(order: Ints, operands: Sequence[Ints], group: Groups) -> dict[int, int]:
     """For each node, the maximum of group changes on a path to it. Nodes of the same group and level can
     always be drawn as one: an edge between different groups raises the level, and none lowers it."""
     level: dict[int, int] = {}
@@ -395,9 +397,7 @@ def levels(
     return level
 
 
-def convex(
-    order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
-) -> dict[int, Hashable]:
+def convex(order: Ints, operands: Sequence[Ints], group: Groups) -> dict[int, Hashable]:
     """`group` with the groups on a cycle split up; the others are unchanged. `order` has the nodes operands
     first, `group` the group of every node (a single node has its own)."""
     result: dict[int, Hashable] = dict(group)
@@ -413,9 +413,7 @@ def convex(
     return result
 
 
-def _cyclic_groups(
-    order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
-) -> set[Hashable]:
+def _cyclic_groups(order: Ints, operands: Sequence[Ints], group: Groups) -> set[Hashable]:
     successors: dict[Hashable, dict[Hashable, None]] = {}
     for node in order:
         own = group[node]
