@@ -198,11 +198,11 @@ def compare(at: Instruction, direction: str, a: Instruction, b: Instruction) -> 
     return add(at, "compare", a.shape.with_element_type("pred"), [a, b], direction=direction)
 
 
-def convert(at: Instruction, operand: Instruction, element_type: str) -> Instruction:
+def convert(at: Instruction, operand: Instruction, element_type: str, opcode: str = "convert") -> Instruction:
     """`operand` itself where it has that type."""
     if operand.element_type == element_type:
         return operand
-    return add(at, "convert", operand.shape.with_element_type(element_type), [operand])
+    return add(at, opcode, operand.shape.with_element_type(element_type), [operand])
 
 
 def iota(at: Instruction, shape: Shape, dimension: int) -> Instruction:

@@ -223,14 +223,7 @@ class BitcastDtypesExpander(RewritePass):
         if widths[0] == widths[1] or min(widths) < 8 or max(widths) > 64:
             return False
         expand = _narrower if widths[0] > widths[1] else _wider
-        return substituted(x, _bits(x, expand(x, *widths), x.element_type))
-
-
-def _bits(at: Instruction, operand: Instruction, element_type: str) -> Instruction:
-    """`MakeBitcastConvertToHlo`"""
-    if operand.element_type == element_type:
-        return operand
-    return make.add(at, "bitcast-convert", operand.shape.with_element_type(element_type), [operand])
+        return substituted(x, make.convert(x, expand(x, *widths), x.element_type, "bitcast-convert"))
 
 
 def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:
@@ -239,7 +232,7 @@ def _narrower(x: Instruction, width: int, new_width: int) -> Instruction:
     rank = source.rank
     sizes = (*source.sizes, width // new_width)
     wide = make.broadcast(x, array(source.element_type, sizes), source, range(rank))
-    wide = _bits(x, wide, f"u{width}")
+    wide = make.convert(x, wide, f"u{width}", "bitcast-convert")
     counter = make.iota(x, wide.shape, rank)
     shift = make.binary(x, "multiply", make.scalar_like(wide, new_width), counter)
     shifted = make.binary(x, "shift-right-logical", wide, shift)
@@ -261,7 +254,8 @@ def _wider(x: Instruction, width: int, new_width: int) -> Instruction:
     for k in range(factor):
         starts = [*(0 for _ in sizes[1:]), k]
         limits = [*sizes[:-1], sizes[-1] - factor + k + 1]
-        part = _bits(x, make.slice_of(x, source, starts, limits, strides), f"u{width}")
+        part = make.slice_of(x, source, starts, limits, strides)
+        part = make.convert(x, part, f"u{width}", "bitcast-convert")
         part = make.convert(x, part, f"u{new_width}")
         if result is None:
             result = part
