@@ -28,8 +28,8 @@ from .instruction_fusion import (
     producer_is_root,
     recomputation,
 )
-from .priority_fusion.conditions import over_budget
-from .verdict import Answer, Decision, condition, requirement
+from .priority_fusion.conditions import kernel_over_budget
+from .verdict import Answer, condition, requirement
 
 
 @dataclass(slots=True, kw_only=True)
@@ -225,12 +225,6 @@ def creates_heavy_computation(pair: GpuPair) -> Answer:
     return {"heavy": heavy.name, "repeated_by": repeated_by.name} if repeated_by is not None else None
 
 
-def over_kernel_budget(pair: GpuPair) -> Decision:
-    """`FusionFitsInBudget`, the consumer first."""
-    state = pair.state
-    return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
-
-
 @condition(
     "GI006",
     "The producer would be computed too often inside the fusion",
@@ -277,6 +271,6 @@ RULES = (
     expensive_would_be_duplicated,
     pass_cannot_duplicate,
     may_fuse_into_in_place,
-    over_kernel_budget,
+    kernel_over_budget,
     code_duplication,
 )
