@@ -3,6 +3,7 @@ written. Each rule of the grammar has a handler, a plain function from the list 
 the values of inner rules) to its value. lark calls them as it reduces: no tree."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from lark import Token
@@ -24,25 +25,18 @@ class Span(Struct):
     end: int
 
 
-def handler(*rules: str) -> Callable[[Handler], Handler]:
-    """A decorator that registers a handler of the named rules."""
+def handler(*rules: str, wants_spans: bool = False) -> Callable[[Handler], Handler]:
+    """A decorator that registers a handler of the named rules; with spans its parts have places."""
 
     def register(function: Handler) -> Handler:
-        for rule in rules:
-            HANDLERS[rule] = function
+        function.wants_spans = wants_spans  # type: ignore[attr-defined]
+        HANDLERS.update(dict.fromkeys(rules, function))
         return function
 
     return register
 
 
-def spanning(*rules: str) -> Callable[[Handler], Handler]:
-    """`handler` for functions that take their parts as `Span` objects, with places."""
-
-    def register(function: Handler) -> Handler:
-        function.wants_spans = True  # type: ignore[attr-defined]
-        return handler(*rules)(function)
-
-    return register
+spanning = partial(handler, wants_spans=True)
 
 
 def place(part: Any) -> int:

@@ -15,6 +15,7 @@ from hlofuse.ir.attributes.window import (
     Window,
     window_of,
 )
+from hlofuse.ir.record import Json
 from hlofuse.ir.shape import UNBOUNDED, Dims, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
 from hlofuse.ir.text.text import signed, unquote
@@ -104,15 +105,20 @@ def _typed_literal(parts: Parts) -> list[tuple[Any, Span]]:
     return [(parts[0].value, parts[1])]
 
 
+def _fields(parts: Parts, where: str) -> Json:
+    fields = Json()
+    for part in parts:
+        if isinstance(part, Span):
+            key, value = part.value
+            if key in fields:
+                raise Rejected(part.start, f"{key}= is given twice in the {where}")
+            fields[key] = value
+    return fields
+
+
 @spanning("window")
 def _window(parts: Parts) -> Window:
-    fields = {}
-    for part in parts[1:-1]:
-        key, value = part.value
-        # XLA takes an empty list for one not given yet, but no text writes one.
-        if key in fields:
-            raise Rejected(part.start, f"{key}= is given twice in the window")
-        fields[key] = value
+    fields = _fields(parts, "window")  # XLA takes an empty list for one not given yet; no text writes one
     rank = len(fields.get("size", ()))
     for key, value in fields.items():
         if len(value) != rank:
@@ -139,14 +145,7 @@ def _frontend_attribute(parts: Parts) -> tuple[str, str]:
 
 @spanning("metadata")
 def _metadata(parts: Parts) -> OpMetadata:
-    fields = {}
-    for part in parts:
-        if isinstance(part, Span):
-            key, value = part.value
-            if key in fields:
-                raise Rejected(part.start, f"{key}= is given twice in the metadata")
-            fields[key] = value
-    return OpMetadata(**fields)
+    return OpMetadata(**_fields(parts, "metadata"))
 
 
 @handler("metadata_field")
