@@ -17,7 +17,6 @@ from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import after_fusion, before_fusion
-from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import Event, Recorder, Skipped
 from hlofuse.trace.provenance import BeforeFusion, Provenance
 from .config import ReplayConfig
@@ -164,7 +163,7 @@ _BASIC = Pipeline(
         _Basic(name="sharding-remover", apply=_remove_annotations),
         TupleSimplifier(),
         HloDCE(),
-        HloCSE(release=AROUND_FUSION, only_fusion_computations=False),
+        HloCSE(only_fusion_computations=False),
         HloDCE(),
         _Basic(name="reshape-bitcast", apply=_replace_free_reshapes),
     ],

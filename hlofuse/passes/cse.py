@@ -1,7 +1,7 @@
 """Merges equal constants and equal operations (`xla/service/hlo_cse.cc`)."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -10,23 +10,21 @@ from hlofuse.ir import Computation, Instruction, Instructions, Module, with_trai
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.removing import has_side_effect, is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.matching.key import Keys
-from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.rewrites import EQUAL_CONSTANTS, EQUAL_INSTRUCTIONS, EQUAL_IOTAS, EQUAL_OUTPUTS
 from hlofuse.trace import Recorder
-from .base import Pass
+from .base import ReleasePass
 
 COMMUTATIVE_OPCODES = with_trait("commutative")
 
 
 @dataclass(frozen=True, kw_only=True)
-class HloCSE(Pass):
+class HloCSE(ReleasePass):
     """`cse`; after fusion XLA runs it on the bodies of fusions only."""
 
     name = "cse"
     layout_sensitive: bool = True
     only_fusion_computations: bool = True
-    release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed, keys = False, Keys()

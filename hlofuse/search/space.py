@@ -24,7 +24,6 @@ from hlofuse.passes.reduction import TreeReductionRewriter
 from hlofuse.passes.registry import PassLists
 from hlofuse.pipelines.flags import DEFAULT_KINDS, DISABLED, YNN_KINDS, joined, parse_flags
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, Stage, before_fusion
-from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Recorder
 
@@ -57,7 +56,7 @@ _OWN: dict[str, Pass] = {
     "algsimp(dot_strength_reduction=false)": AlgebraicSimplifier(
         replace(_CPU, dot_strength_reduction=False, dot_to_multiply=False)
     ),
-    "cse": HloCSE(release=AROUND_FUSION, layout_sensitive=False, only_fusion_computations=False),
+    "cse": HloCSE(layout_sensitive=False, only_fusion_computations=False),
     "dot-merger": DotMerger(64 << 20),
     "tree_reduction_rewriter": TreeReductionRewriter(lambda x: False),
 }

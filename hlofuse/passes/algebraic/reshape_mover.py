@@ -1,12 +1,12 @@
 """Reshapes and transposes move after elementwise operations (`reshape_mover.cc`)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Instructions, Module, replace_instruction, values
 from hlofuse.matching.key import Keys
-from hlofuse.passes.base import Pass, VisitPass, replaced
+from hlofuse.passes.base import Pass, ReleasePass, VisitPass, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import (
     is_identity,
@@ -16,15 +16,14 @@ from hlofuse.passes.common.shapes import (
     without,
     without_ones,
 )
-from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True)
-class ReshapeMover(Pass):
+class ReshapeMover(ReleasePass):
     name = "reshape-mover"
     reshape_of_1d_broadcast_is_cheap: bool = False
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False

@@ -5,17 +5,16 @@ exchanged where the first product has its free dimension last (`MergeCluster`)."
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Computation, Instruction, InstructionMap, Module, Record, computation_of, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import ReleasePass, any_change
 from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.shapes import array
-from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 from .dot_operands import BATCH, CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
 from .shape_tracker import NotTracked, ShapeTracker, zipped
@@ -205,12 +204,11 @@ Key = tuple[int, tuple[int, ...], str, str, str, str, str]
 
 
 @dataclass(frozen=True)
-class DotMerger(Pass):
+class DotMerger(ReleasePass):
     """`dot-merger`: products whose other operand and result have up to `max_size` bytes."""
 
     name = "dot-merger"
     max_size: int
-    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return any_change(map(self._merge, module.non_fusion_computations()))

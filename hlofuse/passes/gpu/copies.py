@@ -12,7 +12,6 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_users
 from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
-from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.priority_fusion.conditions import MAX_PARAMETERS, over_budget
 from hlofuse.rules.rewrites import COPY_IN_FUSION
@@ -78,7 +77,7 @@ class HostOffloader(Pass):
                 else:
                     recorder.skipped(i, "a value that goes to the host by way of other computations")
         changed = remove_annotations(module, _is_on_device) or changed
-        cse = HloCSE(release=AROUND_FUSION, only_fusion_computations=False)
+        cse = HloCSE(only_fusion_computations=False)
         return cse.run(module, recorder) or changed
 
 

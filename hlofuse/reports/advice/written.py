@@ -36,7 +36,6 @@ from hlofuse.passes.control_flow.call_graph import CallInliner
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.loop.parts import body_of, carried_unchanged
-from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.trace import OnlySkipped
 from .matching import both_orders, combines_by, is_below_zero, is_constant, is_masked, source
 
@@ -52,7 +51,7 @@ def prepared(module: Module) -> Module:
     for x in [x for x in out.instructions() if x.opcode in ("gather", "select")]:
         _simplify_read(x)
     simpler = AlgebraicSimplifier(Options(dot_strength_reduction=False, reduce_of_concatenate=False))
-    cse = HloCSE(only_fusion_computations=False, release=AROUND_FUSION)
+    cse = HloCSE(only_fusion_computations=False)
     for step in (TupleSimplifier(), simpler, cse, HloDCE()):
         step.run(out, OnlySkipped())
     return out

@@ -21,7 +21,7 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import ShownStage
-from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import is_view
 from hlofuse.reports.common.refusals import refusals_between_kernels
@@ -301,7 +301,7 @@ def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
     unfused.attributes = unfused.attributes.without("is_scheduled")
     inline_calls(unfused, lambda i: i.fusion_kind in _FUSION_KINDS and i.fusion_around is None)
     recorder = OnlySkipped()
-    HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(unfused, recorder)
+    HloCSE(only_fusion_computations=False).run(unfused, recorder)
     HloDCE().run(unfused, recorder)
     return unfused, {name: x.name for name, x in final_instructions(unfused.instructions()).items()}
 
