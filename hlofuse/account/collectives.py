@@ -18,8 +18,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
 from hlofuse.ir import Computation, Instruction, Instructions, Module, Record, reach, values, with_trait
 
 _KINDS = with_trait("collective") | {"send", "recv"}
-_OF_ONE_OPERAND = values("collective-permute send")
-"""Further operands are buffers, places and contexts."""
+_OF_ONE_OPERAND = values("collective-permute send")  # Further operands are buffers, places and contexts
 _OF_PARTITIONS = values("all-to-all ragged-all-to-all collective-broadcast")
 """With a channel their groups are of partitions."""
 

@@ -41,8 +41,7 @@ def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> floa
     return max(moving, computing)
 
 
-_MOVERS = ("__cudnn$", "__cub$", "xla.gpu.ext.cub_")
-"""Beginnings of targets: normalizations, sorts and scans."""
+_MOVERS = ("__cudnn$", "__cub$", "xla.gpu.ext.cub_")  # Beginnings of targets: normalizations, sorts and scans
 
 
 def is_bound_by_bytes(call: Instruction) -> bool:

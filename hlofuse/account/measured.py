@@ -22,8 +22,7 @@ class Measured(Record):
     calls: int  # Launches of all kernels with an instruction name
     unmatched: tuple[MeasuredTime, ...]
     """Times without an instruction, longest first; loops have the time of their contents."""
-    refused: Strings
-    """Names of different operations in the profile and the module: these are not joined."""
+    refused: Strings  # Names of different operations in the profile and the module: these are not joined
     runs: int  # Runs of the program, on all devices together
 
     @property

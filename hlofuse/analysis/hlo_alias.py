@@ -86,8 +86,7 @@ class HloBuffer:
     __slots__ = ("values",)
 
     def __init__(self, values: list[HloValue]) -> None:
-        self.values = values
-        """In order of their ids."""
+        self.values = values  # In order of their ids
 
 
 class HloAlias:

@@ -148,8 +148,7 @@ class HloDataflow:
         self._propagate()
         self._replace_phis()
         self._note_positions()
-        self.values = [v for v in all_values if v not in self._removed]
-        """All of them in order of ids."""
+        self.values = [v for v in all_values if v not in self._removed]  # All of them in order of ids
 
     def value_at(self, instruction: Instruction, index: Index = ()) -> HloValue | None:
         """`GetUniqueValueAt`; None where nothing arrives."""

@@ -132,8 +132,7 @@ class HloValue:
         self.id = number
         self.instruction = instruction
         self.index = index
-        self.is_phi = is_phi
-        """True where several values meet: a loop's or a branch's."""
+        self.is_phi = is_phi  # True where several values meet: a loop's or a branch's
         self._positions: list[HloPosition] | None = None
         self._readers = readers
         self._uses: Sequence[HloUse] | None = None

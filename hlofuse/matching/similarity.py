@@ -29,12 +29,10 @@ class Similarity:
         self.b = b
         self.a = a
         self.queue = list[tuple[float, int, int]]()
-        self.deferred = list[tuple[float, int, int]]()
-        """Pairs that have rivals."""
+        self.deferred = list[tuple[float, int, int]]()  # Pairs that have rivals
         self.scores = dict[int, dict[int, float]]()
         """Proposals of each value of BEFORE, and under ~index of each of AFTER."""
-        self.lines: LineShifts
-        """Set when there is something to match."""
+        self.lines: LineShifts  # Set when there is something to match
         self.hints = dict[Instruction, tuple[str, str, str]]()
 
     def run(self) -> int:

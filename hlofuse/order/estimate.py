@@ -11,7 +11,7 @@ from enum import IntEnum
 from itertools import chain, pairwise
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
-from hlofuse.ir import Computation, Instruction, Instructions, Module, grouped, numbered, values
+from hlofuse.ir import Computation, Computations, Instruction, Instructions, Module, grouped, numbered, values
 from .names import (
     LOWERED,
     is_of_call,
@@ -34,7 +34,7 @@ from .names import (
 _NUMBERED = re.compile(r"[^.]*\.(\d+)(?:\.clone.*)?(?:\.sunk.*)?")
 
 
-def processing_order(module: Module) -> list[Computation]:
+def processing_order(module: Module) -> Computations:
     """All computations in XLA's processing order, the entry last."""
     written = {c: k for k, c in enumerate(module.computations)}
     since = dict[Computation, tuple[int, ...]]()

@@ -18,8 +18,11 @@ from hlofuse.ir import (
     Computation,
     HlofuseError,
     Instruction,
+    Instructions,
+    InstructionSequence,
     Ints,
     Module,
+    Strings,
     computation_of,
     grouped,
     numbered,
@@ -34,7 +37,7 @@ from .scene import HARD_LIMIT, Arrow, Box, Options, Panel
 _THREADS = values("get-tuple-element constant tuple")
 
 
-def units(computation: Computation) -> list[Instruction]:
+def units(computation: Computation) -> Instructions:
     """The instructions with a box, or a share in one, operands first."""
     return [i for i in computation.post_order() if has_box(i)]
 
@@ -50,7 +53,7 @@ def inner_boxes(fusion: Instruction) -> int:
     return sum(i.opcode not in ("parameter", "constant", "tuple") for i in fusion.fused_computation)
 
 
-def boxed_neighbours(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
+def boxed_neighbours(neighbours: Iterable[Instruction], up: bool) -> Instructions:
     """`neighbours`, with those without a box replaced by their own neighbours."""
     found: dict[Instruction, None] = {}
     stack = list(neighbours)[::-1]
@@ -163,7 +166,7 @@ def _fit(
 
 def _collapse(
     panel: PanelPlan,
-    everything: list[Instruction],
+    everything: Instructions,
     room: int,
     wanted: set[Instruction | Computation],
     parts_wanted: set[int],
@@ -220,11 +223,11 @@ _DIGITS = re.compile(r"\d+")
 class Part(Struct):
     number: int
     scope: str  # Their scope in the user's program; empty where the dump has none
-    instructions: list[Instruction]
+    instructions: Instructions
 
 
 def divide(
-    units: Sequence[Instruction], wanted: int, users_of: Callable[[Instruction], Iterable[Instruction]]
+    units: InstructionSequence, wanted: int, users_of: Callable[[Instruction], Iterable[Instruction]]
 ) -> list[Part]:
     """`units` (operands first) in about `wanted` parts, in the order of their first instructions. `users_of`
     gives the units that wait for a unit, past instructions without a box."""
@@ -259,7 +262,7 @@ def divide(
     ]
 
 
-def _stretches(members: list[int], largest: int, cost: Sequence[int]) -> list[list[int]]:
+def _stretches(members: list[int], largest: int, cost: Ints) -> list[list[int]]:
     """`members` cut, near every `largest`-th, where the fewest values cross."""
     parts = []
     start = 0
@@ -272,10 +275,10 @@ def _stretches(members: list[int], largest: int, cost: Sequence[int]) -> list[li
     return parts
 
 
-def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
+def _scopes(units: InstructionSequence, operands: Sequence[Ints]) -> list[Strings]:
     """Each unit's scope in the user's program, from `op_name` without the operation itself. A unit without
     one takes that of an operand, or else of a user: XLA created it for them."""
-    found: list[tuple[str, ...] | None] = []
+    found: list[Strings | None] = []
     for n, unit in enumerate(units):
         op_name = unit.op_name
         if op_name:
@@ -289,7 +292,7 @@ def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> 
     return [s or () for s in found]
 
 
-def _scope_span(scopes: Sequence[tuple[str, ...]]) -> str:
+def _scope_span(scopes: Sequence[Strings]) -> str:
     """The common scope, and the range of the rest: `fwd/layer_0 … layer_7`."""
     ends = zip(min(scopes), max(scopes), strict=False)
     n = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
@@ -309,7 +312,7 @@ def _stem(name: str) -> str:
 
 def _neighbourhood(
     computation: Computation,
-    centres: Sequence[Instruction],
+    centres: InstructionSequence,
     marked: set[Instruction],
     options: Options,
     wanted: set[Instruction | Computation],
@@ -368,7 +371,7 @@ class Plan(Struct):
     notices: list[str] = []
 
 
-def fitting_fusions(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
+def fitting_fusions(fusions: Instructions, room: int, notices: list[str]) -> set[Instruction]:
     """The requested fusions that fit into a picture."""
     found = set()
     for fusion in fusions:

@@ -1,9 +1,9 @@
 """The fate of each instruction while passes run, by watching the graph; rewrites before fusion, followed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, Instructions, Module, Record, Strings
+from hlofuse.ir import Instruction, Instructions, InstructionSequence, Module, Record, Strings
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
@@ -121,7 +121,7 @@ class BeforeFusion(OnlySkipped):
         """Their last clones, as of a computation that is inlined."""
 
     def created_instructions(
-        self, removed: str, added: Sequence[Instruction], rule: Rule, reason: str = ""
+        self, removed: str, added: InstructionSequence, rule: Rule, reason: str = ""
     ) -> None:
         name, why = added[0].computation_name if added else "", reason or rule.title
         self._keep("rewrite", name, tuple(added), {"removed": (removed,)}, rule.code, why)

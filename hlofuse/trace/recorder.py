@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from hlofuse.ir import HlofuseError, Instruction, Json, Strings
+from hlofuse.ir import HlofuseError, Instruction, InstructionSequence, Json, Strings
 from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Figures, Verdict
@@ -160,7 +160,7 @@ class Recorder:
         self,
         computation: str,
         removed: Sequence[str],
-        added: Sequence[Instruction],
+        added: InstructionSequence,
         reason: str,
         rule: Rule | None = None,
     ) -> None:
@@ -171,14 +171,12 @@ class Recorder:
         names, origins = tuple([i.name for i in added]), tuple([i.origin for i in added])
         self.events.append(_event((*head, NO_FIGURES, *_NO_PRICE, tuple(removed), names, origins)))
 
-    def apply(
-        self, rule: Rule, computation: str, removed: Sequence[str], added: Sequence[Instruction]
-    ) -> None:
+    def apply(self, rule: Rule, computation: str, removed: Sequence[str], added: InstructionSequence) -> None:
         """`rewrite` by a rule whose title says why."""
         self.rewrite(computation, removed, added, rule.title, rule)
 
     def created_instructions(
-        self, removed: str, added: Sequence[Instruction], rule: Rule, reason: str = ""
+        self, removed: str, added: InstructionSequence, rule: Rule, reason: str = ""
     ) -> None:
         """A pass before fusion has put `added` in the place of the instruction of the name `removed`."""
         computation = added[0].computation_name if added else ""

@@ -17,8 +17,7 @@ from hlofuse.ir import HlofuseError, Record, replace, values
 from .work import Caches, Work
 
 _PACKAGED = Path(__file__).parent / "devices"
-CHOICE = "HLOFUSE_CPU"
-"""The environment variable that names the CPU: a device of hlofuse, or a file."""
+CHOICE = "HLOFUSE_CPU"  # The environment variable that names the CPU: a device of hlofuse, or a file
 DEFAULT = "xeon_2_threads"
 """The CPU where nothing is known of this machine, and that of baselines that name none."""
 _ASSUMED = ContextVar("cpu", default="")
@@ -31,11 +30,9 @@ class CpuDevice(Record, omit_defaults=True):
     name: str
     processor: str
     threads: int
-    jaxlib: str
-    """The release that was measured."""
+    jaxlib: str  # The release that was measured
     caches: Caches
-    rates: Mapping[str, float]
-    """Nanoseconds of one of each amount."""
+    rates: Mapping[str, float]  # Nanoseconds of one of each amount
     errors: Mapping[str, float]
     """By kind of kernel, and `total`: 8 of 10 estimates are within this factor of the measured time."""
     similar_to: str = ""

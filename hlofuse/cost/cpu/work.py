@@ -17,8 +17,7 @@ from hlofuse.analysis.kernels import computed_in, end_of, inside
 from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, Shape, values, with_trait
 
-Work = dict[str, float]
-"""Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
+Work = dict[str, float]  # Amounts by the name of their rate; each amount by its rate is a time in nanoseconds
 FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
 _LINE = 64  # bytes of a cache line
 _MOST_ACCESSES = 20_000  # values followed in one kernel; a larger one is not estimated

@@ -28,8 +28,7 @@ class TiledNode:
         self.op = op
         self.map = m
         self.operands: list[TiledNode] = []
-        self.regions: list[list[TiledNode]] = []
-        """Operands first, the region's result last."""
+        self.regions: list[list[TiledNode]] = []  # Operands first, the region's result last
 
 
 class Analysis:
@@ -51,8 +50,7 @@ class Analysis:
         self.first_output = len(self.sizes_of_contraction(0))
         """Number of the parameter that tiles the output's first dimension."""
         self.root_map = map_from_sizes([variable(self.first_output + d) for d in range(rank)], self.sizes)
-        self.nodes = self._region(TiledNode(0, self.root_map))
-        """Operands first, the root last."""
+        self.nodes = self._region(TiledNode(0, self.root_map))  # Operands first, the root last
 
     def sizes_of_contraction(self, op: int) -> list[int]:
         """Extents of a dot's contracting dimensions, which are tiled too."""

@@ -211,16 +211,14 @@ def _delinearize(dims: Ints, linear: Expr) -> list[Expr]:
     return result
 
 
-_FREE = with_trait("moves-index")
-"""Operations that only move an index (`FlopsPerElement`)."""
+_FREE = with_trait("moves-index")  # Operations that only move an index (`FlopsPerElement`)
 
 
 class OpKind:
     """One operation up to names and values, or an array read from memory."""
 
     def __init__(self, number: int, opcode: str, shape: Shape) -> None:
-        self.number = number
-        """A unique number, for keys of structures."""
+        self.number = number  # A unique number, for keys of structures
         self.opcode = opcode
         self.shape = shape
         self.dims = shape.dimensions
@@ -231,8 +229,7 @@ class OpKind:
         """For each operand, the map from an index of the result."""
         self.operand_dims: tuple[Dims, ...] = ()
         self.instruction_key: tuple[object, ...] = ()
-        self.flops = 0
-        """Per element of a tile."""
+        self.flops = 0  # Per element of a tile
 
 
 class OpKinds:

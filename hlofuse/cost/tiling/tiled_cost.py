@@ -211,8 +211,7 @@ class _Costing:
         self.register_limit = REGISTER_SHARE * times.device.registers_per_block_limit
         self._every_tile = times.release.every_tile_needs_registers
         self._shares_regions = times.release.equal_concatenates_shared
-        self.dots: list[tuple[TiledNode, Mask]] = []
-        """Nodes of dots, with the tilings for which they count."""
+        self.dots: list[tuple[TiledNode, Mask]] = []  # Nodes of dots, with the tilings for which they count
         self._merger: TileMerger | None = None
 
     def run(self) -> None:

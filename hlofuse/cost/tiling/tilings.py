@@ -33,8 +33,7 @@ from .size_and_stride import SymbolicTile, symbolic_tile
 Column: TypeAlias = NDArray[np.int64]
 Value: TypeAlias = "Column | int"
 Floats: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = "NDArray[np.bool_] | bool"
-"""The tilings for which something holds; True for all."""
+Mask: TypeAlias = "NDArray[np.bool_] | bool"  # The tilings for which something holds; True for all
 
 
 class Columns(Struct, eq=False):

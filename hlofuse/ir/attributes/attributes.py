@@ -47,8 +47,7 @@ class Attributes(Mapping[str, Any]):
         self._text = text
         self._raw = raw
         self._typed: dict[str, Any] | None = None
-        self.op_name: str | None = UNREAD
-        """Read by `Instruction.op_name`, the most frequent access."""
+        self.op_name: str | None = UNREAD  # Read by `Instruction.op_name`, the most frequent access
 
     @property
     def raw_items(self) -> dict[str, str]:

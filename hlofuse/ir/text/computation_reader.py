@@ -250,8 +250,7 @@ class ReadCache:
         self.computations = dict[str, Computation]()
         self.constants = set[tuple[str, str]]()
         self.opcodes = dict[str, Opcode]()
-        self.has_control = False
-        """True once control dependencies have to be connected."""
+        self.has_control = False  # True once control dependencies have to be connected
         # How the text is written, for printing it alike.
         self.has_percent = True
         self.has_signatures = True

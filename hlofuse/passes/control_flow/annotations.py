@@ -75,8 +75,7 @@ class ShardyXLA(Pass):
         return remove_annotations(module, _is_shardy) or partition.is_complete
 
 
-_LATER = values("FuncResultSharding PropagationBarrier ShardingGroup")
-"""Annotations for `sharding-remover`."""
+_LATER = values("FuncResultSharding PropagationBarrier ShardingGroup")  # Annotations for `sharding-remover`
 
 
 def _is_shardy(instruction: Instruction) -> bool:

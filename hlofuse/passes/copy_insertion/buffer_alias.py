@@ -202,8 +202,7 @@ class _Fusion:
                 break
             output = output.operands[k]
         self._output = output
-        self._root = output.past("bitcast")
-        """The output, or what it is a bitcast of."""
+        self._root = output.past("bitcast")  # The output, or what it is a bitcast of
 
     def can_overwrite(self, operand: Instruction) -> bool:
         """True if each element is read before its place is written."""

@@ -206,8 +206,7 @@ class ValueNode:
 
     def __init__(self, value: HloValue) -> None:
         self.value = value
-        self.uses: list[HloUse] = list(value.uses)
-        """Kept while copies go, unlike those of the value."""
+        self.uses: list[HloUse] = list(value.uses)  # Kept while copies go, unlike those of the value
         self.prev = self.next = self
 
 

@@ -99,8 +99,7 @@ class OperandUpcaster(RewritePass):
 
     name = "operand_upcaster"
     opcodes = ("dot", "convolution")
-    is_skipped: Predicate = lambda _x: False
-    """Products that the target multiplies as they are."""
+    is_skipped: Predicate = lambda _x: False  # Products that the target multiplies as they are
 
     def handle(self, x: Instruction) -> bool:
         types, of = [o.element_type for o in x.operands[:2]], x.element_type

@@ -145,8 +145,7 @@ class ChangeOpDataType(RewritePass):
 
     name = "change-op-data-type"
     opcodes = ("dot", "convolution")
-    is_skipped: Predicate
-    """True for instructions that a library computes in the narrow type."""
+    is_skipped: Predicate  # True for instructions that a library computes in the narrow type
 
     def handle(self, x: Instruction) -> bool:
         if self.is_skipped(x) or any(o.element_type != "f16" for o in x.operands):

@@ -166,8 +166,7 @@ class ComputationConstraint(Struct, eq=False):
     operands: dict[tuple[Instruction, int], OperandConstraint] = {}
     mandatory: bool = True
     dfs: bool = True
-    free: frozenset[Index] = frozenset()
-    """Elements of the result that may have any layout."""
+    free: frozenset[Index] = frozenset()  # Elements of the result that may have any layout
 
     @classmethod
     def unset(cls, computation: Computation) -> "ComputationConstraint":
@@ -256,18 +255,15 @@ class Requests:
         self.module = module
         self.buffers = Buffers(module)
         self.computations = dict[Computation, ComputationConstraint]()
-        self.priority = 0
-        """Grows with each round."""
+        self.priority = 0  # Grows with each round
         self.of_buffer = dict[Buffer, BufferConstraint]()
         self.unconstrained = set[Buffer]()
-        self.free = set[Buffer]()
-        """Arrays of a computation that nothing asked for."""
+        self.free = set[Buffer]()  # Arrays of a computation that nothing asked for
         self.mismatched = dict[ComputationConstraint, Shape]()
         self._added = list[Constraint]()
         self.places = dict[Instruction, dict[Instruction, list[int]]]()
         """The numbers of operands, for instructions with many."""
-        self.callers_first = False
-        """`reverse_computation_order_`."""
+        self.callers_first = False  # `reverse_computation_order_`
 
     def constraint_of(self, computation: Computation) -> ComputationConstraint:
         """`mutable_computation_constraints`."""

@@ -107,8 +107,7 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
     if not loop.is_root and all(u.opcode == "get-tuple-element" for u in loop.users):
         after = {u.tuple_index for u in loop.users}
     groups = _Groups()
-    depends = {}
-    """The elements that an instruction is computed from, one bit each."""
+    depends = {}  # The elements that an instruction is computed from, one bit each
     acting_bits = 0
     for part in (body, condition):
         parameter = part.parameters[0]

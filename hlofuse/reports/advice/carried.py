@@ -1,6 +1,6 @@
 """Arrays that a loop carries, as rings, behind barriers or stacked; small arrays worked on as one vector."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count
 
 from hlofuse.analysis.components import depends_on
@@ -9,6 +9,7 @@ from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir import (
     Instruction,
     Instructions,
+    InstructionSequence,
     Shape,
     computation_of,
     grouped,
@@ -284,7 +285,7 @@ class Together(Batch):
 
     def __init__(
         self,
-        lanes: Sequence[Instruction],
+        lanes: InstructionSequence,
         *,
         is_flat: bool,
     ) -> None:
@@ -293,7 +294,7 @@ class Together(Batch):
         self.is_flat, self.keys = is_flat, Keys()
         self.lanes: dict[Instruction, Instructions] = {}
 
-    def join(self, lanes: Sequence[Instruction]) -> bool:
+    def join(self, lanes: InstructionSequence) -> bool:
         """Have these values be one; True where one operation computes them all, and each is in one place."""
         first = lanes[0]
         if self.lanes.setdefault(first, list(lanes)) != list(lanes):
@@ -316,7 +317,7 @@ class Together(Batch):
         self.computed[first] = make.reshape(self.loop, self._leading(first.shape), joined)
         return False
 
-    def parts(self, whole: Instruction, lanes: Sequence[Instruction]) -> Instructions:
+    def parts(self, whole: Instruction, lanes: InstructionSequence) -> Instructions:
         """The values that are joined."""
         found, start = Instructions(), 0
         for x in lanes:

@@ -7,7 +7,7 @@ from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Record, WindowDimension
+from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, WindowDimension
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, integer_of
 from hlofuse.passes.common.shapes import (
@@ -875,7 +875,7 @@ def _onehot(
     x: Instruction,
     indices: Instruction,
     classes: int,
-    places: Sequence[int],
+    places: Ints,
 ) -> Labelled:
     """A one-hot array of indices with these labels; that of its classes is -1."""
     if indices.element_type in SMALL:

@@ -1,12 +1,12 @@
 """Recipes about arrays that are updated in place, sums on the CPU, and collectives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import permutations, product
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
-from hlofuse.ir import Instruction, Module, computation_of, module_of, reach
+from hlofuse.ir import Instruction, InstructionSequence, Module, computation_of, module_of, reach
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import numbers_of
@@ -84,7 +84,7 @@ def write_row(x: Instruction) -> bool:
     return False
 
 
-def _masked(x: Instruction) -> Iterator[Sequence[Instruction]]:
+def _masked(x: Instruction) -> Iterator[InstructionSequence]:
     """The mask, the new values and the old ones of a choice, or of new · mask + old · (1 − mask)."""
     if x.opcode == "select":
         yield x.operands

@@ -1,6 +1,6 @@
 """Windows, transforms, cumulative sums and sorts before optimizations, with the same values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain, product
 from math import inf, prod
@@ -8,7 +8,7 @@ from math import inf, prod
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Shape, computation_of, grouped, reach, values
+from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Shape, computation_of, grouped, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
@@ -183,7 +183,7 @@ _MIRRORING = values("add subtract multiply divide negate select exponential conv
 
 def _mirrors(
     x: Instruction,
-    axes: Sequence[int],
+    axes: Ints,
     last: int,
     written: dict[Instruction, Elements],
 ) -> bool:
@@ -210,7 +210,7 @@ def _mirrors(
     return _is_of_real(x) and sorted(axes) == dims_of(x)[-len(numbers_of(x, "fft_length")) :]
 
 
-def _is_mirrored(given: Elements, axes: Sequence[int], last: int) -> bool:
+def _is_mirrored(given: Elements, axes: Ints, last: int) -> bool:
     differs = given != np.roll(np.flip(given, tuple(axes)), 1, axes).conj()
     if last in axes:
         size = given.shape[last]

@@ -14,6 +14,7 @@ from hlofuse.ir import (
     Computation,
     Instruction,
     Instructions,
+    Ints,
     Module,
     Predicate,
     Record,
@@ -170,7 +171,7 @@ def gather_rows(
     table: Instruction,
     indices: Instruction,
     along: int,
-    batch: Sequence[int] = (),
+    batch: Ints = (),
 ) -> Instruction:
     """Elements of `table` along a dimension, those of the batch by the first dimensions of the indices."""
     rest = others(table.rank, [along, *batch])
@@ -232,9 +233,9 @@ def sums_at(
     at: Instruction,
     indices: Instruction,
     rows: Instruction,
-    sizes: Sequence[int],
+    sizes: Ints,
     along: int,
-    batch: Sequence[int],
+    batch: Ints,
     **attributes: object,
 ) -> Instruction:
     """Sums of rows by index along a dimension, apart for each place of the batch."""
@@ -308,7 +309,7 @@ def formula_values(x: Instruction, cache: dict[Instruction, Elements] | None = N
     return None
 
 
-def counted_dimension(x: Instruction, sizes: Sequence[int]) -> int | None:
+def counted_dimension(x: Instruction, sizes: Ints) -> int | None:
     """The dimension of which each element of `x`, in these sizes, is the number."""
     values = formula_values(x)
     if values is None:

@@ -1,7 +1,7 @@
 """Changes of many modules: totals, then a row each. Text, Markdown and JSON."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +11,7 @@ from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, onl
 from hlofuse.format import fields, plural, printable
 from hlofuse.format.terminal import print_command, print_lines, print_rest
 from hlofuse.inputs.many import Many
-from hlofuse.ir import HlofuseError, Progress, Record, Strings
+from hlofuse.ir import HlofuseError, Ints, Progress, Record, Strings
 from .json import flags_json
 from .phrases import change_of, count_change_of, flags_note, time_change_of
 
@@ -226,6 +226,6 @@ def _kinds(modules: Iterable[ModuleChange]) -> str:
     return ", ".join(f"{counts[kind]:,} {kind}" for kind in FusionKind if counts[kind])
 
 
-def _sum(pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
+def _sum(pairs: Iterable[Ints]) -> tuple[int, int]:
     found = list(pairs)
     return sum(pair[0] for pair in found), sum(pair[1] for pair in found)

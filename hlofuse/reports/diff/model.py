@@ -1,6 +1,6 @@
 """A diff put in the order a person asks: what is the result, what became of fusion, then the rest."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ from hlofuse.diff.model import (
     measured_changes,
 )
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Instructions, Record, Strings, grouped
+from hlofuse.ir import Instruction, Instructions, InstructionSequence, Record, Strings, grouped
 from hlofuse.matching.graph import Matched, Occurrence, must_run_once
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.trace.provenance import is_in
@@ -122,7 +122,7 @@ class Summary(Record):
     """Each group: changes alike in everything but names, in the order of the first of each."""
     clusters: tuple[tuple[Cluster, ...], ...]  # Each group: clusters alike in everything but names
     changes: tuple[tuple[Changed, ...], ...]  # Each group: instructions that changed in the same way
-    moved: Mapping[tuple[str, str], Sequence[Instruction]]
+    moved: Mapping[tuple[str, str], InstructionSequence]
     """By computation before and after, the instructions that went from the one to the other, as BEFORE's."""
     following: int  # Changes that follow from those reported
     sources: "tuple[SourceLine, ...]"

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hlofuse.diff.model import (
@@ -28,7 +28,7 @@ from hlofuse.format import (
 )
 from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.inputs.stage import stage_of
-from hlofuse.ir import Instruction, Module
+from hlofuse.ir import Instruction, InstructionSequence, Module
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
@@ -39,7 +39,7 @@ LONGEST_VALUE = 60
 ALL = tuple("kernels fusions sources instructions header".split())
 
 
-def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
+def names(instructions: InstructionSequence, limit: int = 6) -> str:
     """`a, b, c, … 4 more`, each name once: computations may use the same."""
     return listing([*dict.fromkeys(i.name for i in instructions)], limit)
 
@@ -205,7 +205,7 @@ def _fields(config: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, str(config)
 
 
-def side_of(fusions: Iterable[Instruction], others: Sequence[Instruction]) -> str:
+def side_of(fusions: Iterable[Instruction], others: InstructionSequence) -> str:
     """One side of a fusion's change, with what was outside of it."""
     parts = [i.name for i in fusions]
     if others:

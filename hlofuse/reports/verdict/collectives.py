@@ -31,8 +31,7 @@ _SUMS = values("all-reduce reduce-scatter")
 
 class CollectiveRow(Record):
     place: Place
-    near: str
-    """`a.py:3 asks for P('x')`; without an own line `for` a reader's, or `from` an operand's; or ""."""
+    near: str  # `a.py:3 asks for P('x')`; without an own line `for` a reader's, or `from` an operand's; or ""
     collective: Collective
 
     @property

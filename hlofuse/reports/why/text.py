@@ -8,7 +8,7 @@ from rich.text import Text
 from hlofuse.account import PairDetail
 from hlofuse.format import bytes_text, listing, more, plural, printable, ranges, shorten, us_text
 from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_lines, print_rest
-from hlofuse.ir import grouped
+from hlofuse.ir import Ints, grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
@@ -149,7 +149,7 @@ def names(places: tuple[Place, ...], most: int = 4) -> str:
     return listing([printable(p.shown) for p in places], most)
 
 
-def steps_text(steps: Sequence[int]) -> str:
+def steps_text(steps: Ints) -> str:
     """`step 3, again at 7, 12`."""
     again = shorten(ranges(list(steps[1:])), _STEPS)
     return f"step {steps[0]}" + (f", again at {again}" if again else "")

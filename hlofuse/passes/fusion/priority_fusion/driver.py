@@ -37,8 +37,7 @@ class PriorityQueue:
     fusion since comes with its new id, which is greater, ahead of its old one."""
 
     def __init__(self, choose: Chooser | None = None) -> None:
-        self.waiting = dict[Instruction, int]()
-        """Queued instructions with their priorities."""
+        self.waiting = dict[Instruction, int]()  # Queued instructions with their priorities
         self._heap = list[int]()
         """Priority and, in the last bits, id, as one number, negative: two are compared at once."""
         self._of = dict[int, Instruction]()  # the producer of each entry

@@ -72,8 +72,7 @@ class RecordedOrder(TieBreaker):
     """Breaks ties as a record does, and notes where the pass disagrees with it."""
 
     def __init__(self, record: PriorityRecord) -> None:
-        self.agreed = 0
-        """Records that came out equal."""
+        self.agreed = 0  # Records that came out equal
         self.total = len(record.steps)
         self.disagreements = list[Disagreement]()
         self._fusions = deque(record.fusions())
