@@ -45,19 +45,16 @@ class Launched(Record):
 
     instruction: Instruction
     kind: LaunchKind
-    runs: int
-    """Launches in one run of the program; 0 in a conditional's branch that is not the most expensive."""
+    runs: int  # Launches in one run of the program; 0 in all but a conditional's most expensive branch
     per_iteration: bool  # True in a loop with an unknown trip count: `runs` counts one iteration
     cost: Cost  # Cost of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)
-    us: float | None
-    """Microseconds of a run and its launch, of a collective what nothing hides; None without a device."""
+    us: float | None  # µs of a run and its launch, of a collective what nothing hides; None without a device
     is_floor: bool  # True if `us` is a lower bound: XLA has no estimate, or an impossible one
     measured: MeasuredTime | None = None  # Its time in a profile; None without one, or if it did not run
     measured_us: float | None = None  # Measured time of all its launches in one run of the program
     in_branch: bool = False  # True if it runs in a branch of a conditional only
     launch_us: float = 0.0  # The part of `us` that is its launch
-    wait_us: float = 0.0
-    """The part of `launch_us` in which a GPU waits for the host; a profile counts it for no kernel."""
+    wait_us: float = 0.0  # Part of `launch_us` in which a GPU waits for the host; in a profile no kernel's
     together: int = 0  # On a CPU the launches of its computation, where XLA may run them at once; else 0
     once_us: float = 0.0  # The part of `us` that further iterations of loops inside it do not add
 
@@ -111,11 +108,9 @@ class Totals(Record):
     """Devices that the program is yet to be divided over: several if XLA's partitioner is not replayed."""
     memory_size: int = 0  # Bytes of one device's memory; 0 where it is not known
     in_branches: int = 0  # Kernels in branches of conditionals, those that are not the costliest among them
-    call_us: float = 0.0
-    """Microseconds of the call of the program and of its loops, on a CPU; part of `modelled_us`."""
+    call_us: float = 0.0  # µs of the call of the program and of its loops, on a CPU; part of `modelled_us`
     host_wait_us: float = 0.0  # Microseconds in which a GPU waits for the host, at least; part of `us`
-    without_time: int = 0
-    """Kernels whose time is not known, where others have one; `us` is that of the others."""
+    without_time: int = 0  # Kernels without a known time, where others have one; `us` is that of the others
     hbm_bytes: int | None = None
     """Bytes read from and written to a TPU's HBM, the rest of `cost` being VMEM; None for others."""
     vmem_temporary_bytes: int = 0  # Temporary memory in a TPU's VMEM

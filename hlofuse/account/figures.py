@@ -61,8 +61,7 @@ class StepCost(Record):
     producer: KernelTime
     consumer: KernelTime
     fused: KernelTime
-    consumers: int
-    """Kernels into which the producer is fused at this step; its own time and launch are saved once."""
+    consumers: int  # Kernels that the producer is fused into at this step; its time and launch are saved once
     leaves: bool  # True if no kernel of the producer remains; False if bitcasts need it and it saves nothing
     us_launch: float = 1.0
 

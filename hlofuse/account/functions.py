@@ -27,8 +27,7 @@ class FunctionShare(Record):
     """What one function launches, those that it calls included unless they have a share of their own."""
 
     file: str  # The file of a function; empty for a scope and for a package
-    name: str
-    """`attention`, `layer_*/attn`, `block itself` if what it calls has other shares; empty without a name."""
+    name: str  # `attention`, `layer_*/attn`, `block itself` beside what it calls; empty without a name
     kernels: int
     launches: int
     us: float | None

@@ -102,10 +102,8 @@ class _Counter:
     def __init__(self, loop: Instruction | None, types: set[str]) -> None:
         self._loop = loop
         self._looked_at = 0
-        self.types = types
-        """The element types that values have on their path; `source` and `linear` add to them."""
-        self.index: int | None = None
-        """The element of the loop's tuple that counts, once `linear` has come to it."""
+        self.types = types  # Element types that values have on their path; `source` and `linear` add to them
+        self.index: int | None = None  # Element of the loop's tuple that counts, once `linear` comes to it
 
     def linear(self, x: Instruction, index: int | None = _WHOLE) -> _Linear | None:
         """The value of `x`, or of this element of it; None for what is neither a number nor the counter."""
@@ -206,8 +204,7 @@ def is_kernel(instruction: Instruction) -> bool:
     return not (opcode in ("reshape", "transpose") and moves_no_data(instruction))
 
 
-SMALL_CALL = "xla_cpu_small_call"
-"""The frontend attribute of a call that XLA:CPU compiles whole, as one kernel."""
+SMALL_CALL = "xla_cpu_small_call"  # Frontend attribute of a call that XLA:CPU compiles whole, as one kernel
 
 
 def is_small_call(instruction: Instruction) -> bool:

@@ -153,8 +153,7 @@ def group(ctx: click.Context) -> None:
         ctx.invoke(overview, path=".")
 
 
-_GARBAGE = 3_000_000
-"""Objects made before garbage is looked for: nearly all that a command makes it keeps to its end."""
+_GARBAGE = 3_000_000  # Objects made before garbage is looked for: a command keeps nearly all to its end
 _FORMATS = (
     "--json",
     "--markdown",

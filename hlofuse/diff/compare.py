@@ -259,8 +259,7 @@ def _shape_texts(kind: Kind, one: Shape, other: Shape) -> tuple[str, str]:
     return str(one), str(other)
 
 
-MOST_TOGETHER = 12
-"""Fusions in one change; of more, what happened to each says more than that they were regrouped."""
+MOST_TOGETHER = 12  # Fusions in one change; of more, what happened to each says more
 
 
 class MatchedFusion(Struct, eq=False):

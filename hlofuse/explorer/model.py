@@ -98,8 +98,7 @@ class Decision(Record):
     pass_index: int
     producer: int
     consumer: int
-    names: Strings
-    """Producer, consumer and result as the trace has them, for what is no box (inside of a fusion)."""
+    names: Strings  # Producer, consumer and result as in the trace, for what is no box (inside of a fusion)
     others: tuple[int, ...]  # priority: the consumers; rewrite: boxes that went
     fused: FusedStep | None
     ops: tuple[Op, ...]

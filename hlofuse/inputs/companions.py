@@ -46,8 +46,7 @@ class Companions:
         named = str(path) if path is not None else ""
         self.path = Path(named) if named and not named.startswith(("<", "-")) else None
         self.module = module
-        self.given = given or self.path
-        """The path that the user gave: of the file, or of the directory where it was found."""
+        self.given = given or self.path  # The path that the user gave: the file, or the directory of it
 
     @cached_property
     def is_directory(self) -> bool:

@@ -85,8 +85,7 @@ class FusionStage(Record):
     """The files around the fusion passes of one target."""
 
     pipeline: str
-    passes: Strings
-    """The passes whose results are compared, in order; the first one's input is the fusion input."""
+    passes: Strings  # Passes whose results are compared, in order; the first one's input is the fusion input
     next_pipeline: str | None
     """The pipeline right after them; its first dump ends the stage where no pass changed the module."""
     flags: str  # XLA_FLAGS that write all needed dumps

@@ -37,8 +37,7 @@ class OtherFormatError(HlofuseError):
 class Excerpt(Record):
     text: str
     source: str
-    note: str | None = None
-    """The location of the module and its truncation; None for a text that is only a module."""
+    note: str | None = None  # Location of the module and its truncation; None for a text that is only that
     literal: int | None = None
     """The offset of the module's string literal; None if its lines have the line numbers of the source."""
     part: Part | None = None  # What there is of a module whose entry is not whole; None for others

@@ -244,8 +244,7 @@ def _load_from_profile(path: str, name: str | None) -> Module:
 
 
 _SHARDED = re.compile(r"\bsharding=\{+devices=\[(\d{1,9}(?:,\d{1,9})*)\]")
-_NEURONS = "API_VERSION_UNSPECIFIED"
-"""Neuron's value of `api_version`. It means the default, and XLA's parser refuses it."""
+_NEURONS = "API_VERSION_UNSPECIFIED"  # Neuron's default `api_version`, which XLA's parser refuses
 
 
 def _parsed(found: Excerpt, name: str, strict: bool = False) -> Module:

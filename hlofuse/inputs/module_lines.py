@@ -29,8 +29,7 @@ class ModuleLines(Struct):
     lines: list[str]
     heads: list[int] = []  # Indices in `lines` of the first lines of computations
     has_entry: bool = False
-    literal: int | None = None
-    """The offset of its string literal in the text; None for one that stands in none."""
+    literal: int | None = None  # Offset of its string literal in the text; None for one that stands in none
     is_open: bool = False
     differs: bool = False
 

@@ -32,8 +32,7 @@ class Mark(Record):
     spans: tuple[Span, ...]
     without: str = ""  # A pattern that must not match
     shown: str = ""  # The name of the evidence; the pattern itself where empty
-    printer: str = ""
-    """The only printer in which it holds: `dump`, `stablehlo` or `bytecode`; any where empty."""
+    printer: str = ""  # Only printer in which it holds: `dump`, `stablehlo` or `bytecode`; any where empty
 
     @property
     def releases(self) -> frozenset[str]:

@@ -42,8 +42,7 @@ class NameUniquer:
     def __init__(self) -> None:
         self._roots = dict[str, _Root]()
         self._parameters = dict[int, _Root]()  # The roots of fusion parameters' names by number, once in use
-        self._taken = dict[str, str]()
-        """Roots of taken names: most requests are for the name of an existing instruction."""
+        self._taken = dict[str, str]()  # Roots of taken names: most requests are for an instruction's name
         self._reserved: tuple[str, ...] = ()  # names yet to be registered; only before the first request
 
     def copy(self) -> "NameUniquer":

@@ -71,6 +71,5 @@ class PrintOptions(Record):
     large_constants: bool = True
     """Constants of more than ten elements in full where the module has them, otherwise `{...}`."""
     operand_numbers: int = 5  # The interval of `/*index=5*/` comments among operands; 0 for none
-    compact_elements: bool = False
-    """`%x#1` for an operand that is an element of x, without the instruction that takes it."""
+    compact_elements: bool = False  # `%x#1` for an operand that is an element of x, without its instruction
     names_after_braces: bool = False  # `} // name` after computations of more than five instructions

@@ -16,8 +16,7 @@ from typing import Any
 _ROUNDING, _CONTROL = 4, 10
 """Tolerances for equal programs: ulps of the largest value, and a factor on the control's change."""
 _SHARP = 0.2  # a tolerance above this share of the largest value decides nothing
-_MOST_DRAWN = 1_000_003
-"""Numbers drawn for an array; a larger one repeats them, out of step with its dimensions."""
+_MOST_DRAWN = 1_000_003  # Numbers drawn for an array; a larger one repeats them, out of step with dimensions
 _MOST_LAUNCHES = 100_000  # launches that a profile holds: it is read event by event
 _FEWEST_RUNS = 5
 

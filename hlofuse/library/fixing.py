@@ -24,8 +24,7 @@ from .options import SILENT, Listener
 Compile = Callable[[Path, Destination, Path], Capture]
 """Captures a program's file for a destination into a folder."""
 CPU = Destination("cpu")
-_LEAST = 0.01
-"""The part of the time that a change has to save, where it is measured in each quarter of the runs."""
+_LEAST = 0.01  # Part of the time that a change has to save, if measured in each quarter of the runs
 _TIMEOUT = 120.0
 
 

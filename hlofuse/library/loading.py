@@ -395,8 +395,7 @@ class Loaded:
     config: ReplayConfig | None = field(default=None, repr=False)
     log_file: Path | None = None  # XLA's fusion log next to the module; only `observe` follows it
     problem: str = ""  # Why there is no `config`: which device is to be replayed is not known
-    device_note: str = ""
-    """The device and its source; empty where the call or XLA's target configuration names it."""
+    device_note: str = ""  # The device and its source; empty where the call or XLA's configuration names it
     listener: Listener = field(default=SILENT, compare=False, repr=False)
     profile: Profile | None = field(default=None, repr=False)
     is_xla_run: bool = False  # XLA's results next to the module are of this release and these flags

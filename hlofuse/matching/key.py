@@ -14,8 +14,7 @@ from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 class Strictness(IntEnum):
     """The attributes that count. A higher number ignores more."""
 
-    WRITTEN = 0
-    """All but metadata. Called computations and control predecessors are compared as edges of the graph."""
+    WRITTEN = 0  # All but metadata. Called computations and control predecessors are compared as edges
     PROGRAM = 1  # Without the origin of values
     IDENTICAL = 2  # Without annotations (`HloInstruction::Identical`)
     COMPUTED = 3  # Without the configuration of the backend and the memory that a library call works in

@@ -33,8 +33,7 @@ class Matching:
         """Computation to computation, in both directions; the first of several copies is the partner."""
         self.callers = dict[Region, tuple[int, int]]()
         """The matched instructions that call a region of BEFORE and its partner."""
-        self.moved = set[int]()
-        """Values of BEFORE whose partner is in a computation that is not the partner of their own."""
+        self.moved = set[int]()  # Values of BEFORE whose partner is in no partner of their own computation
 
     def match(self, b: int, a: int) -> None:
         """Pair two values; both must be free."""

@@ -30,8 +30,7 @@ class CollectiveCombiner(Pass):
 
     name: str = field(compare=False)
     opcode: str = field(compare=False)
-    max_bytes: int | None = DEFAULT_BYTES
-    """The size of the results of one; None for no limit, 0 to combine nothing."""
+    max_bytes: int | None = DEFAULT_BYTES  # Size of the results of one; None for no limit, 0 for nothing
     max_count: int = DEFAULT_COUNT
     by_dimension: bool = False  # Combine only those that gather or scatter the same dimension
 

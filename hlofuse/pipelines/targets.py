@@ -27,8 +27,7 @@ class OptionalPass(Record):
     name: str
     title: str
     passes: Strings
-    families: Strings = ()
-    """The letters of the rules they ask, where the target's own passes ask none of them."""
+    families: Strings = ()  # Letters of the rules they ask, where the target's own passes ask none of them
 
 
 class Step(Record):
@@ -53,17 +52,13 @@ class Target(Record):
     steps: tuple[Step, ...]
     fidelity: str
     options: dict[str, tuple[Step, ...]]  # Named variants: XLA option to the pass list it gives
-    default_options: dict[str, Span] = field(default_factory=dict)
-    """The releases that have an option on by default."""
+    default_options: dict[str, Span] = field(default_factory=dict)  # Releases with an option on by default
     release: str = ""  # The only release it is for; empty for a backend, which every release has
     backend: str = "gpu"  # XLA's backend, `cpu` or `gpu`
-    flags: Strings = ()
-    """The XLA flags that make the backend of that release run these passes; none for its defaults."""
+    flags: Strings = ()  # XLA flags that make the backend of that release run these passes; none by default
     needs_device: bool = False  # Its decisions rest on a device's numbers (`hlofuse devices`)
-    has_history: bool = False
-    """They also rest on what earlier passes left in memory: ids, users' order, spent names."""
-    restores_use_lists: bool = False
-    """The order of users is that which earlier passes leave (`hlofuse.order.legacy`)."""
+    has_history: bool = False  # They also rest on what earlier passes left: ids, users' order, spent names
+    restores_use_lists: bool = False  # The order of users is that of earlier passes (`hlofuse.order.legacy`)
     optional_passes: tuple[OptionalPass, ...] = ()  # Further passes that XLA has, or once had
     front: str | None = None
     """`module:function` that gives the passes before fusion for a device; None where they are not known."""
@@ -292,8 +287,7 @@ class XlaBuild(Record):
     release: str  # As jaxlib counts releases, such as `0.11.1`
     backend: str  # `cpu` or `gpu`
     device: DeviceDescription | None = None  # None for a backend that fuses the same on every device
-    flags: Strings = ()
-    """XLA flags that change fusion, as `XLA_FLAGS` takes them; those at their defaults are left out."""
+    flags: Strings = ()  # XLA flags that change fusion, as `XLA_FLAGS` takes them, without defaults
 
     def to_json(self) -> Json:
         """`release`, `backend`, `device` (its name or null) and `flags` (name to value)."""

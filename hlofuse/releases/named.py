@@ -39,8 +39,7 @@ NAMED = (
 )
 NAMES = tuple(named.name for named in NAMED)
 EARLIEST, NEWEST = NAMES[0], NAMES[-1]
-REFERENCE = "0.11.1"
-"""The newest release whose source could be read: the default, and that of the passes around fusion."""
+REFERENCE = "0.11.1"  # The newest release whose source could be read: the default, also around fusion
 
 
 class Span(Record):

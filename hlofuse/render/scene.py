@@ -22,8 +22,7 @@ class Options(Record):
     radius: int = 2
     open: Strings = ()
     legend: bool = True
-    final_names: Mapping[str, str] = {}
-    """Names of kernels in a profiler, where they differ from those after fusion."""
+    final_names: Mapping[str, str] = {}  # Names of kernels in a profiler, where unlike those after fusion
     times: Mapping[str, str] = {}  # Times of kernels by their names after fusion, with their kind
 
     def __post_init__(self) -> None:

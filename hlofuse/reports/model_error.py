@@ -50,8 +50,7 @@ class ModelError(Record):
     measured: Measured
     kernels: tuple[KernelError, ...]  # Worst first: by how far the estimate is off in one run
     backend: str
-    bandwidth: float | None = None
-    """Without a model: the bytes per second of the best kernel, which stand in for one."""
+    bandwidth: float | None = None  # Without a model: bytes per second of the best kernel, in its place
 
     @property
     def modelled(self) -> tuple[KernelError, ...]:

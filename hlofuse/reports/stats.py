@@ -41,8 +41,7 @@ class ComputationStatistics(Record):
 
     name: str
     role: str  # `entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…
-    iterations: int
-    """Its runs, as far as the dump has trip counts; 0 for the condition of a loop of known trip count."""
+    iterations: int  # Its runs, as far as the dump has trip counts; 0 for the condition of a loop with one
     instructions: int
     kernels: int
     opcodes: dict[str, int]  # Opcode to count, most frequent first

@@ -90,8 +90,7 @@ class Rule:
     lasting: bool = False  # A fusion it refuses a producer is refused that producer however it grows
     estimated: bool = False
     """XLA's cost model says that fusing takes longer: without the rule the program only gets slower."""
-    outcome: bool = False
-    """It names the result of a pass and has no condition of its own: there is nothing to disable."""
+    outcome: bool = False  # It names the result of a pass and has no own condition: nothing to disable
     runs: str = ""  # The implementation of a kernel, as `hlofuse kernels` prints it; empty for other rules
     pass_name: str = ""  # For a pass outside fusion: XLA's name of it
     flag: str = ""  # The flag that makes XLA leave that pass out

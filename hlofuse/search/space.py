@@ -35,8 +35,7 @@ _CPU = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 class Action(Record):
     kind: ActionKind  # Its main effect: fewer or cheaper instructions, several for one, one for several
     step: Pass
-    opcodes: tuple[str, ...]
-    """The precondition: without one of these in the module, nothing changes. Empty for none."""
+    opcodes: tuple[str, ...]  # Without one of these in the module, nothing changes; empty for no condition
     name: str  # XLA's name with the options that differ from the pass's own
     evidence: str  # The check it passed: XLA's modules around the pass, or small cases with XLA's answer
 
@@ -92,8 +91,7 @@ Objective = Literal["time", "measured-time", "kernels", "bytes", "ops", "peak-me
 Kind = Literal["passes", "flags"]
 Moves = tuple[str, ...]
 _REMEMBERED = 256  # modules of sequences at hand to go on from
-_REPEATS = 4
-"""Sequences that a method may propose, those it tried before included, for each that counts as a try."""
+_REPEATS = 4  # Sequences that a method may propose, repeated ones too, for each that counts as a try
 _NEVER = float("inf")
 TIMES = ("time", "measured-time")
 SAME = 0.0005  # of a figure: a report shows no smaller change

@@ -117,8 +117,7 @@ class BeforeFusion(OnlySkipped):
         self._events = list[tuple[Event, tuple[Instruction, ...]]]()
         self._now = dict[Instruction, Instruction | None]()
         """The replacement of an instruction named in an event; None for itself."""
-        self._copies = dict[Instruction, Instruction]()
-        """Their last clones, as of a computation that is inlined."""
+        self._copies = dict[Instruction, Instruction]()  # Their last clones, as of an inlined computation
 
     def created_instructions(
         self, removed: str, added: InstructionSequence, rule: Rule, reason: str = ""

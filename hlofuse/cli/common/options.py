@@ -168,5 +168,4 @@ def report_options_with(formats: Sequence[str], meaning: str) -> Decorator[Any]:
     )
 
 
-report_options = report_options_with(FORMATS, "Report format.")
-"""The same of a command with the usual formats."""
+report_options = report_options_with(FORMATS, "Report format.")  # Same of a command with the usual formats

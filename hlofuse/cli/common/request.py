@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from hlofuse.library.heads import ReportedModule
     from hlofuse.library.report import Report
 
-warn = partial(message, "note")
-"""Prints a note on standard error, if there is one: for results that have no place for it."""
+warn = partial(message, "note")  # Prints a note on standard error, for results that have no place for it
 TERMINAL = Listener(warn, spinner, progress_bar)
 _SLOW = 0.2  # seconds of processor time from which on work is worth storing
 

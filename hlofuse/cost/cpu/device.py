@@ -18,8 +18,7 @@ from .work import Caches, Work
 
 _PACKAGED = Path(__file__).parent / "devices"
 CHOICE = "HLOFUSE_CPU"  # The environment variable that names the CPU: a device of hlofuse, or a file
-DEFAULT = "xeon_2_threads"
-"""The CPU where nothing is known of this machine, and that of baselines that name none."""
+DEFAULT = "xeon_2_threads"  # The CPU where this machine is unknown, and that of baselines that name none
 _ASSUMED = ContextVar("cpu", default="")
 _WIDE = values("f64 s64 c64")
 
@@ -35,8 +34,7 @@ class CpuDevice(Record, omit_defaults=True):
     rates: Mapping[str, float]  # Nanoseconds of one of each amount
     errors: Mapping[str, float]
     """By kind of kernel, and `total`: 8 of 10 estimates are within this factor of the measured time."""
-    similar_to: str = ""
-    """`this machine`, and its threads if it has others, where it is chosen as the most similar one."""
+    similar_to: str = ""  # `this machine`, and its threads if others, where chosen as the most similar one
 
     def us(self, work: Work, least: bool = False) -> float | None:
         """Microseconds of some work; None where one of its amounts has no rate. `least`: without those."""

@@ -22,8 +22,7 @@ class Root:
     result: ShapeFacts
     atom: Atom | None  # None when the root is a parameter, with the number `parameter`
     parameter: int = -1
-    chain_end: Atom | None = None
-    """The start of the chain of one-operand element-wise operations above the root."""
+    chain_end: Atom | None = None  # Start of the chain of one-operand element-wise operations above the root
     chain_is_root: bool = False
     transposes: tuple[Candidate, ...] = ()  # Tiled transposes found, at most two: two make none a hero
     concatenates: tuple[Candidate, ...] = ()

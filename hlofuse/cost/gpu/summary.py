@@ -26,8 +26,7 @@ class Summary:
     is_triton: bool  # A generic Triton fusion (`IsGenericTritonFusion`)
     elementwise: bool
     operands: Sequence[ShapeFacts]
-    first_slots: Sequence[int]
-    """The first slot with the same operand, for each slot; empty where all operands differ."""
+    first_slots: Sequence[int]  # For each slot the first with the same operand; empty where all differ
     flops: int
     written: int
     operand_bytes: Sequence[int]  # Bytes read of each operand; a repeated operand has those of its first slot

@@ -82,8 +82,7 @@ class _Masked:
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
-        self.written = dict[int, tuple[str, str]]()
-        """Changed lines by number: the computation and the line as written."""
+        self.written = dict[int, tuple[str, str]]()  # Changed lines by number: computation, line as written
         self.unknown = Unknown()
         self.has_signatures = False
         self._number = 0

@@ -20,8 +20,7 @@ from hlofuse.passes.common.shapes import numbers_of, others, unmodified_dimensio
 from hlofuse.trace import Recorder
 from .call_graph import CallInliner, FlattenCallGraph
 
-_Sharding = tuple[Strings, ...]
-"""The axes of the mesh that divide each dimension; a part of an axis is `axis:size`."""
+_Sharding = tuple[Strings, ...]  # Axes of the mesh that divide each dimension; a part of one is `axis:size`
 _SHARDING = re.compile(r"<(?:@[^,<>]+|mesh<[^<>]*>), \[([^\]]*)\]")
 _AXIS = re.compile(r'"([^"]+)"(?::\(\d+\)(\d+))?')
 _SIZE = re.compile(r'"([^"]+)"=(\d+)')

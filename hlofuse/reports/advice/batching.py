@@ -44,8 +44,7 @@ class Batch:
         """Values that differ from one iteration to the next."""
         self.fixed: dict[Instruction, Instruction] = {}  # Values that do not
         self.numbers = set[Instruction]()  # Elements of the state that count the iterations
-        self.is_reversed = False
-        """True if the first value is that of the last iteration, as where a gradient counts down."""
+        self.is_reversed = False  # True if the first value is the last iteration's, as of a gradient
 
     @property
     def given(self) -> Instruction:

@@ -27,8 +27,7 @@ from hlofuse.passes.common.shapes import array, common_factors, ranges_of, with_
 from .matching import both_orders, is_constant, is_masked, is_total, source
 from .written import counted, dims_of, equal_places, fold, replace, spread
 
-Labelled = tuple[Instruction, list[int]]
-"""A factor in a sum of products, with a label for each of its dimensions."""
+Labelled = tuple[Instruction, list[int]]  # A factor in a sum of products, with a label for each dimension
 
 
 def labelled(x: Instruction) -> list[Labelled]:

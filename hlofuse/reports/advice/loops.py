@@ -223,8 +223,7 @@ class _Unrolling:
         return make.dynamic_update_slice(self._at, whole, block, self._starts(x, along))
 
 
-_UNROLLED = 4_000
-"""Instructions of the largest unrolled iteration that is tried: a replay of more takes many seconds."""
+_UNROLLED = 4_000  # Instructions of the largest unrolled iteration that is tried: more take many seconds
 _LONG = 64  # iterations of a library's loop that is worth writing: those of random numbers are fewer
 _WRITTEN_OUT = 1_000  # the most instructions of a loop that is written out
 

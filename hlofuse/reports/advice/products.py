@@ -74,8 +74,7 @@ from .written import (
     written_before,
 )
 
-_FEW = 8
-"""Parts that are added, sums in sums that are looked into, and the side of a matrix that stays as it is."""
+_FEW = 8  # Parts that are added, sums in sums looked into, and the side of a matrix that stays as it is
 Term = tuple[Elements, Instruction | None, int | None]
 """Weights of a part of a matrix, and what scales it: a scalar, or a value for each row (0) or column (1)."""
 

@@ -63,8 +63,7 @@ class Finding(Record):
 
 
 class Recipe(Record):
-    name: str
-    """The name of its page: docs/recipes/NAME.md. Recipes that share one are forms of it: by 2, by 4."""
+    name: str  # Its page is docs/recipes/NAME.md. Recipes that share one are forms of it: by 2, by 4
     text: str  # The action: an imperative sentence of at most 70 characters, without a full stop
     find: Callable[[Situation], Iterable[Finding]] = lambda _: ()
     """The places at the input of fusion where it applies, each once; none for a recipe in `WRITTEN`."""

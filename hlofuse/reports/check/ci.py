@@ -167,8 +167,7 @@ def _physical(where: Where) -> Json:
     return found
 
 
-MOST_BYTES = 1_000_000
-"""GitHub refuses a step's summary above 1 MiB whole; some room is left for what others write there."""
+MOST_BYTES = 1_000_000  # GitHub refuses a step's summary above 1 MiB whole; others may write there, too
 _ICONS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
 
 

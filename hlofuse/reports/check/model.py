@@ -41,8 +41,7 @@ class BaselineKernel(Record):
 
     what: str  # `kLoop: divide, subtract`; the operations inside by name, or the opcode of what is no fusion
     where: Where = Where()
-    name: str = ""
-    """Its final name in the module at hand, which a profiler shows; empty for a kernel of a baseline."""
+    name: str = ""  # Its final name in the module at hand, as in a profiler; empty for a baseline's kernel
     input_name: str = ""  # Its name at the end of fusion
 
     @property
@@ -64,10 +63,8 @@ class Figures:
     bytes: int  # Bytes read and written, as XLA's cost analysis counts them, of all iterations
     us: float | None = None
     """Estimated microseconds, launches included, to 0.01; None for targets without a model of it."""
-    measured_us: float | None = None
-    """Measured microseconds of the kernels in one run, to 0.01; None without a profile."""
-    memory: int | None = None
-    """Bytes of arguments, results, temporaries and constants; None where they are not known."""
+    measured_us: float | None = None  # Measured µs of the kernels in one run, to 0.01; None without a profile
+    memory: int | None = None  # Bytes of arguments, results, temporaries and constants; None if unknown
     devices: int = field(default=1, compare=False)
     """Devices that the program is yet to be divided over; in no baseline."""
     has_floors: bool = field(default=False, compare=False)  # `us` has lower bounds in it; in no baseline
@@ -83,8 +80,7 @@ class Profile(Record):
     release: str  # The XLA that was repeated; empty for a module that was taken as XLA left it
     figures: Figures
     kernels: tuple[BaselineKernel, ...]
-    loops: tuple[Loop, ...] = ()
-    """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
+    loops: tuple[Loop, ...] = ()  # Outermost loops that launch kernels; a baseline does not keep them
     measured: Measured | None = None
     """The measured times of the module; None without a profile, and for a baseline."""
     at_peak: Where = Where()
@@ -152,8 +148,7 @@ class Finding(Record):
     where: Where = Where()
     before: tuple[BaselineKernel, ...] = ()
     now: tuple[BaselineKernel, ...] = ()
-    refused_edges: tuple[RefusedEdge, ...] = ()
-    """The refused edges between the kernels, most significant first."""
+    refused_edges: tuple[RefusedEdge, ...] = ()  # Refused edges between the kernels, most significant first
 
 
 def first_place(found: Iterable[Finding | RefusedEdge | BaselineKernel]) -> Where:

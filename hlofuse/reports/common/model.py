@@ -11,8 +11,7 @@ from hlofuse.ir import Json, Record, Strings
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
 
-TRIED_UP_TO = 3_000
-"""Instructions of a module on which reports replay changes unasked; `what-if` tries rules on any."""
+TRIED_UP_TO = 3_000  # Instructions of a module on which reports replay changes unasked; `what-if` does on any
 
 
 class CreatedBy(Record):
@@ -88,16 +87,13 @@ class Refusal(Record):
     rule: str | None
     reason: str | None
     figures: Figures
-    steps: tuple[int, ...]
-    """Every step at which it was refused, for this or another reason; the last one settled it."""
-    between_kernels: bool
-    """Both finally run as kernels: a launch and a trip through memory that fusing would save."""
+    steps: tuple[int, ...]  # Every step at which it was refused, for any reason; the last one settled it
+    between_kernels: bool  # Both finally run as kernels: fusing would save a launch and a trip through memory
     bytes_between: int
     """Size of the value that passes between the two, as often as it does; of siblings, of what both read."""
     refused_user: str | None = None
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
-    kernel: str | None = None
-    """The final kernel that computes the producer's value, below views; None where none does."""
+    kernel: str | None = None  # The final kernel that computes the producer's value, below views, if any
     consumer_final: str | None = None  # XLA's final name of the consumer, where it is known
     created_by: tuple[CreatedBy, ...] = ()
     """Decisions before fusion about the two; those about both come first."""

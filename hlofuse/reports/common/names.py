@@ -121,8 +121,7 @@ def runs_in(name: str, facts: Facts) -> list[str]:
 
 class Named(Record):
     name: str  # In the replay: that of the fusion input, of the result or of a fusion in between
-    operations: Strings = ()
-    """For a kernel found by a line or an `op_name`: the matched operations of the fusion input."""
+    operations: Strings = ()  # For a kernel found by a line or an `op_name`: the input's matched operations
     fate: Fate | None = None
     """Its rewrites before fusion, where the name is of the module before optimizations."""
     is_added: bool = False  # A pass after fusion added it

@@ -23,8 +23,7 @@ def refusals(events: Sequence[Event], facts: Facts, *, between_only: bool = Fals
     last: dict[KernelNames, tuple[Event, str | None]] = {}
     """The event and the consumer it speaks of, under the name that had then."""
     steps: dict[KernelNames, list[int]] = {}
-    whole: dict[str, Event] = {}
-    """The last event of priority fusion about a producer, by the origin of its result."""
+    whole: dict[str, Event] = {}  # Last event of priority fusion about a producer, by its result's origin
     spans: dict[str, tuple[dict[str, Event], set[str]]] = {}
     """For each producer its last priority for each user until another event, and the users so far."""
     about = []

@@ -24,8 +24,7 @@ class XlaResult(Record):
     replayed: int
     same: int  # XLA's kernels that hold the same operations as one of the replay, each paired once
     only_xla: Strings
-    only_replayed: Strings
-    """The names of the replay's other kernels, each with the pass after fusion that created it."""
+    only_replayed: Strings  # Names of the replay's other kernels, each with the pass that created it
 
     @property
     def line(self) -> str:

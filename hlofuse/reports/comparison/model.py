@@ -24,8 +24,7 @@ class ChangedEdge(Record):
     unfused_on: str
     kernels: EdgeNames | None = None
     """The kernel with the producer and the one with the consumer, which reads it; None without both."""
-    answer: PairAnswer | None = None
-    """The decision about these two kernels; None where it was not looked for or found."""
+    answer: PairAnswer | None = None  # Decision about these two kernels; None where not looked for or found
 
 
 class Comparison(Record):

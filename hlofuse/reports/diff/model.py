@@ -165,8 +165,7 @@ class SourceLine(Record):
     kernels_after: int
     bytes_before: int
     bytes_after: int
-    us: tuple[float, float] | None = None
-    """Time of all launches in microseconds, measured or estimated; None without times."""
+    us: tuple[float, float] | None = None  # µs of all launches, measured or estimated; None without times
 
 
 def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLine]:

@@ -113,8 +113,7 @@ class KernelSelection(Record):
     kernels: tuple[Choice, ...]  # In the order of the module, the entry computation first
     selected: str | None = None  # The name that these are the kernels of; None where all are here
     launched: int = 0  # Kernels of the module, also those that are left out
-    call_us: float = 0.0
-    """Microseconds of the call of the program and of its loops, on a CPU; part of the total."""
+    call_us: float = 0.0  # µs of the call of the program and of its loops, on a CPU; part of the total
     functions: Functions = Functions()  # The shares of the user's functions; none of a selection
     from_xla: bool = False  # The kernels are those of XLA's own final module, next to the input
 

@@ -33,16 +33,13 @@ class Suggestion:
     kind: SuggestionKind
     text: str
     rule: str  # The code of the rule that it avoids; empty for none
-    sources: Strings
-    """The lines to edit, `file:line function`, each once; none where the dump has no lines, and for flags."""
+    sources: Strings  # The lines to edit, `file:line function`, each once; none without lines, and for flags
     places: int  # In how many places of the module; 0 where it is about the module as a whole
     trial: Trial
     recipe: str = ""  # The page in docs/recipes
     flag: str = ""  # For a flag: as it is given in XLA_FLAGS
-    touched: float = 0.0
-    """The share of the time of the kernels that a change changes which has no gain to state."""
-    is_forward_alone: bool = False
-    """The module holds the gradient of these lines, and the trial leaves it as it was."""
+    touched: float = 0.0  # Share of the time of the kernels that a change without a gain to state changes
+    is_forward_alone: bool = False  # Module has the gradient of these lines, which the trial leaves as it was
     change: tuple[Recipe, tuple[Finding, ...]] | None = field(default=None, repr=False, compare=False)
     """A change at the input of fusion; None for others."""
     touches_unknown: bool = False  # It also changes kernels of which no time is known
@@ -56,8 +53,7 @@ class Share(Record):
     bytes_accessed: int
     is_floor: bool = False  # `us` holds lower bounds
     measured_us: float | None = None  # From a profile; None without one, and for launches
-    in_command_buffers: int | None = None
-    """Launches in command buffers; None where it is not known, and for other kinds."""
+    in_command_buffers: int | None = None  # Launches in command buffers; None if unknown, and for other kinds
     host_wait_us: float = 0.0  # The part of `us` of launches in which a GPU waits for the host, at least
     is_open: bool = False  # Some of it may take any time
 
@@ -72,8 +68,7 @@ class Tiles(Record):
     share: float  # The part of padding in all bytes that kernels read and write
     arrays: list[_Row]
     """`name`, `source`, `shape`, `padded` (`100 → 128 lanes`), `share` of elements, `bytes` of all runs."""
-    copies: list[_Row]
-    """`name`, `source` (the reader's where it has none), `layouts`, `reader` and `bytes`; most first."""
+    copies: list[_Row]  # `name`, `source` (or the reader's), `layouts`, `reader` and `bytes`; most first
     products: list[_Row]
     """`name`, `source`, `passes` of the matrix units if several, `time_us` of all runs; slowest first."""
 

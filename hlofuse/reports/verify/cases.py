@@ -33,8 +33,7 @@ class Case(Record):
     """Dumps after the passes that changed something, in order; None where that is not known."""
     recorded: Strings | None = None  # The passes whose dumps were kept if they left one, where not all were
     record: Path | None = None  # XLA's own record of PriorityFusion
-    complete: bool = True
-    """Every pass that changed the module left a dump. False where the directory may lack some."""
+    complete: bool = True  # Every pass that changed the module left a dump; False where some may lack
     doubt: str | None = None  # Why `before` may not be the module as it enters the fusion passes
 
     def load(self) -> tuple[Module, Module, list[tuple[str, Module]] | None]:

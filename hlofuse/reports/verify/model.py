@@ -86,14 +86,12 @@ class Verdict(Record):
     error: str | None  # Why there was no comparison; everything else then says nothing
     seconds: float  # Time the replay took
     record: RecordVerdict | None = None  # None where XLA left no record of its steps
-    note: str | None = None
-    """A possible reason for a difference: files of other stages than the compared ones."""
+    note: str | None = None  # Possible reason for a difference: files of other stages than the compared ones
     not_dumped: Strings = ()
     """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
     order: OrderSource = "text"  # The source of the replay's ids and use-lists
     head: Head | None = None
-    final: FinalVerdict | None = None
-    """The final modules compared; None where those at the end of fusion were."""
+    final: FinalVerdict | None = None  # Final modules compared; None where those at the end of fusion were
     reordered: int = 0  # Kernels with XLA's results in another order
 
     @property
@@ -113,8 +111,7 @@ class Tried(Record):
     releases: Strings  # The releases with equal decisions, oldest first
     exact: int  # Modules that are exact so; unless `complete`, this many at most
     compared: int
-    complete: bool
-    """Every module was replayed so; otherwise only those that differ as the release that was tried first."""
+    complete: bool  # Every module was replayed so; else those that differ as the release tried first
 
 
 class Report(Record):

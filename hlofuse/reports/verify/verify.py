@@ -66,8 +66,7 @@ class Job(Record):
     device: str | None = None  # A name or file; None where the dump decides
     xla: str | None = None  # The release that is asked for; None where the dump decides
     option: str | None = None
-    order: OrderSource | None = None
-    """The only source of ids and use-lists; None for the best one next to the module."""
+    order: OrderSource | None = None  # The only source of ids and use-lists; None for the best there is
     ids: str | None = None
     ties_from_record: bool = False
     until: Until = "fusion"  # With `end` the final modules are compared
@@ -290,8 +289,7 @@ class _Comparison:
 
 _LACKS_FIGURES = values("horizontal_input_fusion")
 """Passes that report a change of the last computation only: without a dump nothing is known."""
-_UNREPORTED = "unreported"
-"""The corpus name of the module after such a pass, taken from the start of the next pipeline."""
+_UNREPORTED = "unreported"  # Corpus name of the module after such a pass, from the start of the next pipeline
 
 
 def _compare_passes(

@@ -34,8 +34,7 @@ class Story(Record):
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one. For
     `kernel`: the call of the final module that is one kernel and holds it; None without one."""
     before_fusion: tuple[Change, ...] = ()  # The rewrites before fusion that led here
-    meant: Strings = ()
-    """For a kernel that a line or an `op_name` means: the operations of the input that have it."""
+    meant: Strings = ()  # For a kernel that a line or an `op_name` means: the input's operations that have it
     created_by: tuple[CreatedBy, ...] = ()  # The passes before fusion that created it
     copies: str | None = None  # For `added`: the final name of what it copies, where it is a copy
     us: float | None = None  # Microseconds of one launch of a kernel; None without an estimate
@@ -62,16 +61,14 @@ class PairAnswer(Record):
     consumer_kernels: tuple[Place, ...]
     bytes_between: int  # Size of the producer's value, in bytes
     path: Strings = ()  # `apart`: how the producer's value reaches the consumer, if it does
-    cost: PairDetail | None = None
-    """The estimates: of a fused pair at that step, of others in the final module."""
+    cost: PairDetail | None = None  # Estimates: of a fused pair at that step, of others in the final module
     refused_user: str | None = None
     """The user that the verdict was about, where it is another: priority fusion takes all users or none."""
     inside: tuple[tuple[str, str], ...] = ()
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
 
     before_fusion: tuple[Change, ...] = ()  # The rewrites before fusion that led to these two
-    created_by: tuple[CreatedBy, ...] = ()
-    """The passes before fusion that created the two, where they are apart."""
+    created_by: tuple[CreatedBy, ...] = ()  # Passes before fusion that created the two, where they are apart
 
     @property
     def forbidden(self) -> bool:

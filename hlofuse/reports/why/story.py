@@ -34,8 +34,7 @@ _MOST_PAIRS = 200  # each costs a walk through all decisions
 _OTHERS = 20  # other collectives that a collective is compared with
 Request: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """A producer, a consumer, and the names that stand for parts of them (`Pair.inside`)."""
-_Moment: TypeAlias = "tuple[Event, str | None]"
-"""The event of which the costs are wanted, and of which consumer."""
+_Moment: TypeAlias = "tuple[Event, str | None]"  # Event of which the costs are wanted, and of which consumer
 
 
 def pairs_of(requests: Sequence[Request], facts: Facts) -> list[PairAnswer]:
