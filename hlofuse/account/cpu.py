@@ -70,8 +70,7 @@ class CpuTimes:
         return f"{kind} ±{self.device.error(kind):.1f}×"
 
     def work(self, kernel: Instruction, shares: Shares | None = None) -> Work | None:
-        """The amounts of one run without its launch; None where nothing is known of it. `shares` are those of
-        `reuse`; without them the kernel runs alone, over and over."""
+        """The amounts of one run, or None. `shares` are those of `reuse`; without, the kernel runs alone."""
         if is_small_call(kernel):
             return self._loop_work(kernel)
         work, parts, cost = self._plain_work(kernel)

@@ -70,8 +70,7 @@ def functions_of(account: Account, least: int = 2) -> Functions:
 
 
 def functions_of_each(*accounts: Account, least: int = 2) -> list[Functions]:
-    """The functions of several modules, of one unit and split alike, so that they can be compared. Where the
-    modules name other files, functions go by their names alone."""
+    """The functions of several modules, of one unit and split alike; by names alone if their files differ."""
     unit: Unit = "bytes" if any(a.sums.us is None for a in accounts) else "estimated"
     unit = "measured" if all(a.sums.measured_us for a in accounts) else unit
     launches, paths, sizes = [], [], []

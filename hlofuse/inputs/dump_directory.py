@@ -351,8 +351,7 @@ def _joined(modules: Iterable[DumpedModule]) -> list[DumpedModule]:
 
 
 class DumpDirectory:
-    """The modules found in a directory, in the order XLA numbered them. Those of the first host in a
-    directory of hosts, where each has a folder with the same modules."""
+    """The modules found in a directory, in the order XLA numbered them; of several hosts the first's."""
 
     def __init__(self, path: AnyPath) -> None:
         """Raises `HlofuseError` where the directory cannot be read or has no module dumps."""

@@ -160,8 +160,7 @@ class PartError(HlofuseError):
 
 
 def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
-    """The computations and instructions in `lines`, the first of which has number `first` in the text.
-    `header` is the line that begins with HloModule; empty without one."""
+    """The computations and instructions in `lines` from number `first`; `header`: HloModule line, if any."""
     name, _, attributes = header.removeprefix("HloModule ").partition(",")
     found = Part(Module(name.strip(), Attributes(raw=_attributes(f",{attributes}"))))
     shapes = ShapeCache(_lenient_shape)

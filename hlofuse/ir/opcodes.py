@@ -58,8 +58,7 @@ CALLED_COMPUTATION_ATTRIBUTES: Strings = tuple(
 
 
 class PrintOptions(Record):
-    """Named after what they show; the defaults are those of XLA's own dumps
-    (`xla/hlo/ir/hlo_print_options.h`).
+    """Named after what they show; the defaults are those of XLA's own dumps (`hlo_print_options.h`).
 
     A module read from text remembers how it was written (`Module.print_options`)."""
 

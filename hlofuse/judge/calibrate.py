@@ -128,8 +128,7 @@ def _errors(device: CpuDevice, samples: Sequence[Sample]) -> Iterable[tuple[str,
 
 
 def _rates(samples: Sequence[Sample], similar: CpuDevice) -> dict[str, float]:
-    """Positive rates of least error: the difference of logarithms, beyond `_CUT` in proportion. What the
-    samples say little of stays near the rate of a similar device."""
+    """Positive rates of least error in logarithms, beyond `_CUT` in proportion; else near a like device's."""
     names = sorted({n for s in samples for n, amount in s.work.items() if amount})
     place = numbered(names)
     parts: NDArray[np.float64] = np.zeros((len(samples), len(names)))

@@ -57,8 +57,7 @@ def unoptimized_of(replay: Compilation) -> Module | None:
 
 
 def with_events(replay: Compilation) -> None:
-    """Add the rewrites of the passes before fusion, from the module before optimizations next to the input.
-    Names of instructions that they created are matched with XLA's."""
+    """Add the rewrites of the passes before fusion, from the module before them next to the input, if any."""
     from hlofuse.matching.pairs import match
 
     if replay.input.unoptimized is not None or (module := unoptimized_of(replay)) is None:

@@ -13,8 +13,7 @@ from .key import Keys, Strictness, payload, result
 
 
 class KernelKeys(Keys):
-    """Keys of fusions by what is inside, and of everything else outside fusions. `output_order` is false
-    where the order of a multi-output fusion's results does not count."""
+    """Keys of fusions by what is inside, and of others; `output_order`: whether that of results counts."""
 
     def __init__(self, strictness: Strictness = Strictness.PROGRAM, *, output_order: bool = True) -> None:
         super().__init__(strictness)

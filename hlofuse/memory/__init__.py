@@ -369,8 +369,7 @@ def _over_time(blocks: Iterable[Block], live: LiveRanges) -> list[int]:
 
 
 def _peak_of_trace(blocks: Iterable[Block]) -> int:
-    """The most bytes alive by XLA's trace (`ComputePeakMemoryLogicalBuffers`): a place that passes from one
-    value to another while both live counts until the first one ends."""
+    """The most bytes alive by XLA's trace (`ComputePeakMemoryLogicalBuffers`), where values share places."""
     changes = dict[int, int]()
     for block in blocks:
         latest = -1

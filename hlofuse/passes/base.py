@@ -135,8 +135,7 @@ class FixedPoint(_Combined):
 
 @dataclass(frozen=True)
 class UnimplementedPass(Pass):
-    """The place of one of XLA's passes that is not implemented: it leaves every module as it is. It records
-    the instructions outside fusions that XLA's pass would work on."""
+    """The place of a pass that is not implemented: it records the instructions that XLA's would work on."""
 
     name: str
     opcodes: Strings = field(default=(), compare=False)

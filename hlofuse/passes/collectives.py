@@ -414,8 +414,7 @@ def _is_collective_start(x: Instruction) -> bool:
 
 
 def overlapping(computation: Computation) -> list[Instruction]:
-    """The starts of collectives with work that could run before their done. Other collectives are no such
-    work: XLA lets none of them keep the two parts separate."""
+    """The starts of collectives with work, other than collectives, that could run before their done."""
     starts = [x for x in computation if _is_collective_start(x)]
     if not starts:
         return []

@@ -98,8 +98,7 @@ def assumed_cpu(name: str) -> Iterator[None]:
 
 @cache
 def similar_cpu(machine: str, threads: int) -> CpuDevice:
-    """The shipped CPU of the same vendor that shares most words with a machine's description, with the most
-    similar number of threads; the default where none has its vendor."""
+    """The shipped CPU of a vendor with most words of a description, then threads; the default for none."""
     parts = set(re.findall(r"\w+", machine))
     found = []
     for name in cpu_names():

@@ -15,8 +15,7 @@ _SMALL_CONSTANT = 10
 
 
 def print_module(module: Module, options: PrintOptions | None = None) -> str:
-    """The module as text, by default in the form in which it was read. With `options`, or once computations
-    have been added, computations come in XLA's printing order."""
+    """The module as text, as it was read; in XLA's printing order with `options`, or new computations."""
     chosen = options if options is not None else module.print_options
     computations = module.computations
     if options is not None or not _callees_come_first(computations):

@@ -1,5 +1,4 @@
-"""Operands and attributes of each opcode (`HloParserImpl::CreateInstruction`). The union over the supported
-releases: an attribute that XLA has dropped since is still allowed."""
+"""Operands and attributes of each opcode in any supported release (`HloParserImpl::CreateInstruction`)."""
 
 from functools import cache
 

@@ -147,8 +147,7 @@ def resized(at: Instruction, operand: Instruction, sizes: Ints) -> Instruction:
 
 
 def reshape_bitcasts(module: Module) -> None:
-    """Reshapes take the place of bitcasts and copies, which XLA does not read before its layouts; transposes
-    around them where a bitcast's arrays do not lie row-major."""
+    """Reshapes, with transposes where needed, for bitcasts and copies, which XLA reads after layouts only."""
     for x in [x for x in module.instructions() if x.opcode in ("bitcast", "copy")]:
         new = x.operand
         order = new.minor_to_major[::-1]

@@ -63,8 +63,7 @@ def _adds(x: Instruction) -> bool:
 
 
 def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None:
-    """The values that are computed in parts with `x`, each with its dimension: the large ones, their readers,
-    and what lies between. None where one of them is needed as a whole."""
+    """The values computed in parts with `x`, each with its dimension; None where one is needed as a whole."""
     along = {x: d}
     arrays = (i for i in computation_of(x) if i.is_array and i.opcode != "parameter")
     large = {i for i in arrays if i.byte_size > limit}

@@ -914,8 +914,7 @@ def _choose_rows(
     x: Instruction,
     is_summed: bool = False,
 ) -> bool:
-    """A scatter of one row to each place of the batch becomes a choice between it and the array; `is_summed`:
-    sums along a short dimension become a product with a one-hot array."""
+    """A scatter of one row to each place becomes a choice; `is_summed`: sums become a one-hot product."""
     opcode, root = ("add" if is_summed else "parameter"), x.to_apply.root
     if not combines_by(x, opcode) or root is x.to_apply.parameters[0]:
         return False

@@ -392,8 +392,7 @@ Sums, products, scatters and elementwise operations on 1,000,000 elements compil
 
 def compile_time_notes(module: Module) -> Iterator[str]:
     """A sentence for each slow evaluation of a constant in a module before optimizations, and one on what a
-    line writes out most often. Mirrors the conditions of `HloConstantFolding`
-    (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
+    line writes out most often. Mirrors the conditions of `HloConstantFolding` (`hlo_constant_folding.cc`)."""
     constants: set[Instruction] = set()
     for x in (x for c in reversed(module.computations) for x in c.post_order()):
         if not _is_constant(x, constants):

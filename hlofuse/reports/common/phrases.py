@@ -42,8 +42,7 @@ def measured_text(m: MeasuredTime | None) -> str:
 
 
 def origin(place: Place, count: int = 0) -> str:
-    """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`. Empty where the dump
-    says nothing. `count` more in other layers are counted."""
+    """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`; `count` more."""
     layer = layer_of(place.op_name)
     if layer and count:
         layer += f" and {count} more of its kind"

@@ -123,8 +123,7 @@ def time_change_of(
     bounds: tuple[bool, bool] = (False, False),
     is_open: bool = False,
 ) -> str:
-    """`12.5 µs → 4.00 µs (−68%)`, with `bounds` those that are lower bounds. Without the share if `is_open`:
-    what is above the bounds may change the sign."""
+    """`12.5 µs → 4.00 µs (−68%)`; `bounds`: which are lower bounds; `is_open`: the sign may change."""
     texts = us_text(before, bounds[0]), us_text(after, bounds[1])
     if texts[0] == texts[1]:
         return texts[1]

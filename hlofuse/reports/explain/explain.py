@@ -308,8 +308,7 @@ def record_check(observed: Observed) -> RecordCheck | None:
 
 
 def selected(e: Explanation, name: str, names: Names) -> Explanation:
-    """The explanation with only what is about the kernels that `name` means; the totals stay the module's.
-    HlofuseError where nothing that is launched has the name."""
+    """The explanation of the kernels that `name` means, with the module's totals; HlofuseError for none."""
     facts, meant = names.facts, names.launched(name)
     kernels = tuple(
         SelectedKernel(k, kernel_time_of(k.place.name, facts), operations, facts.created_by(k.place.name))

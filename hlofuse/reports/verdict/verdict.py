@@ -220,8 +220,7 @@ def _place_in_list(
     s: Suggestion,
     t: Totals,
 ) -> tuple[bool, float, int, int, bool, tuple[float, ...]]:
-    """The sort key: memory first where the program does not fit. Of equal percentages a flag is last. Where
-    only a measurement tells the time, what saves memory anyway is first."""
+    """The sort key: memory first if it does not fit, or without a time; of equal percentages a flag last."""
     percent = round(100 * s.trial.gain[0] / (t.compared_us or inf))
     if t.us is not None and s.trial.has_no_time:
         least = _UNTIMED if s.trial.replaces_unknown(t) else 0

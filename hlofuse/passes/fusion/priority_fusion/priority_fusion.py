@@ -25,8 +25,7 @@ class PriorityFusion(DevicePass):
     observers: Sequence[Observer] = field(default=(), compare=False, repr=False)
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
     triton_multi_output: bool = False
-    """A Triton fusion may take in a producer that others use too (off in XLA unless
-    `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
+    """XLA's `xla_gpu_unsupported_enable_triton_multi_output_fusion`: Triton fusions with several results."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         model = CombinedModel(self.required_device(), self.release, tables=self.tables)

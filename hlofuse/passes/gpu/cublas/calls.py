@@ -532,8 +532,7 @@ _MULTIPLES = (("s8", 7, 4), ("f16", 7, 8), ("bf16", 8, 8))
 @dataclass(frozen=True)
 class CublasPadForGemms(Pass):
     """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for: matrix
-    products padded to the sizes that tensor cores take
-    (`xla/backends/gpu/transforms/cublas_pad_for_gemms.cc`)."""
+    products padded to the sizes that tensor cores take (`cublas_pad_for_gemms.cc`)."""
 
     name = "cublas-pad-for-gemms"
     element_type: str

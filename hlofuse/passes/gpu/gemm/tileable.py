@@ -1,6 +1,5 @@
 """Fusions of products that hold all around the product that can be tiled with it (`CreateDotFusionV2` of
-`xla/backends/gpu/transforms/gemm_fusion.cc`). Bitcasts are taken out of them
-(`xla/backends/gpu/transforms/hoist_fused_bitcasts.cc`)."""
+`xla/backends/gpu/transforms/gemm_fusion.cc`). Bitcasts are taken out of them (`hoist_fused_bitcasts.cc`)."""
 
 import math
 from collections import deque
