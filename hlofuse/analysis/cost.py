@@ -9,6 +9,8 @@ cost of its updates and its done as well, so that kernels add up to their comput
 from operator import add
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from hlofuse.analysis import flops as count
 from hlofuse.ir.graph import Computation, Instruction, callees_first
 from hlofuse.ir.opcodes import values
@@ -46,12 +48,11 @@ NOTHING = Cost()
 _FREE = values("parameter constant get-tuple-element domain after-all add-dependency bitcast")
 
 
-class CostAnalysis:
+class CostAnalysis(Struct):
     """Costs with a memory: each computation is added up once. For a module that does not change."""
 
-    def __init__(self) -> None:
-        self._computations = dict[Computation, Cost]()
-        self._instructions = dict[Instruction, Cost]()
+    _computations: dict[Computation, Cost] = {}
+    _instructions: dict[Instruction, Cost] = {}
 
     def instruction(self, instruction: Instruction) -> Cost:
         """The cost of one execution, with everything it calls."""

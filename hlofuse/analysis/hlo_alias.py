@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Instruction, Module
 from .alias_info import AliasInfo
@@ -80,13 +82,10 @@ def _text(index: Index) -> str:
     return "{" + ", ".join(map(str, index)) + "}"
 
 
-class HloBuffer:
+class HloBuffer(Struct, eq=False):
     """Memory that holds some values, one after the other."""
 
-    __slots__ = ("values",)
-
-    def __init__(self, values: list[HloValue]) -> None:
-        self.values = values  # In order of their ids
+    values: list[HloValue]  # In order of their ids
 
 
 class HloAlias:

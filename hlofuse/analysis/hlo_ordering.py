@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
+from msgspec import Struct
+
 from hlofuse.ir.graph import Computation, Instruction, Instructions, InstructionSequence
 from .alias_info import AliasInfo
 from .call_sites import CallSites, is_asynchronous
@@ -104,17 +106,14 @@ class HloOrdering(ABC):
         return found
 
 
-class _UsesBefore:
+class _UsesBefore(Struct):
     """Compares uses with one definition. What an earlier use showed counts for later ones."""
 
-    def __init__(
-        self, ordering: HloOrdering, value: HloValue, dataflow: HloDataflow, alias_info: AliasInfo
-    ) -> None:
-        self._ordering = ordering
-        self._value = value
-        self._dataflow = dataflow
-        self._alias_info = alias_info
-        self._escapes_branch = False
+    _ordering: HloOrdering
+    _value: HloValue
+    _dataflow: HloDataflow
+    _alias_info: AliasInfo
+    _escapes_branch: bool = False
 
     def is_before(self, use: HloUse) -> bool:
         order = self._ordering.order(use.instruction, self._value.instruction)

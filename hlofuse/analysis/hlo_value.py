@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from hlofuse.ir.graph import Instruction, Instructions
 from hlofuse.ir.grouping import grouped, numbered
 from hlofuse.ir.opcodes import values
@@ -78,12 +80,11 @@ _HAND_ON = _ONLY_THE_OUTERMOST | _NOTHING
 _MANY_EDGES = 16
 
 
-class Readers:
+class Readers(Struct):
     """Readers of tuples' elements, with operand numbers: tuples of a loop have thousands of both."""
 
-    def __init__(self) -> None:
-        self._of_elements = dict[Instruction, Instructions]()
-        self._numbers = dict[Instruction, dict[Instruction, list[int]]]()
+    _of_elements: dict[Instruction, Instructions] = {}
+    _numbers: dict[Instruction, dict[Instruction, list[int]]] = {}
 
     def uses_of(self, value: "HloValue") -> Sequence[HloUse]:
         """`ComputeUses`: roots count as users of what they hold."""
@@ -116,26 +117,16 @@ class Readers:
         return numbers.get(source, [])
 
 
-class HloValue:
+class HloValue(Struct, eq=False):
     """The value that one instruction defines at one index of its result."""
 
-    __slots__ = ("_positions", "_readers", "_uses", "id", "index", "instruction", "is_phi")
-
-    def __init__(
-        self,
-        number: int,
-        instruction: Instruction,
-        index: Index,
-        is_phi: bool,
-        readers: Readers,
-    ) -> None:
-        self.id = number
-        self.instruction = instruction
-        self.index = index
-        self.is_phi = is_phi  # True where several values meet: a loop's or a branch's
-        self._positions: list[HloPosition] | None = None
-        self._readers = readers
-        self._uses: Sequence[HloUse] | None = None
+    id: int
+    instruction: Instruction
+    index: Index
+    is_phi: bool  # True where several values meet: a loop's or a branch's
+    _readers: Readers
+    _positions: list[HloPosition] | None = None
+    _uses: Sequence[HloUse] | None = None
 
     @property
     def shape(self) -> Shape:
@@ -179,12 +170,11 @@ class _Node:
         self.stands_for = [value]
 
 
-class PhiGraph:
+class PhiGraph(Struct):
     """Phis with the values that meet in them."""
 
-    def __init__(self) -> None:
-        self._node = dict[HloValue, _Node]()
-        self._all = list[_Node]()
+    _node: "dict[HloValue, _Node]" = {}
+    _all: "list[_Node]" = []
 
     def register(self, phi: HloValue, inputs: Sequence[HloValue]) -> None:
         """`inputs` meet in `phi`; what met there before no longer does (`RegisterPhi`)."""

@@ -3,6 +3,8 @@
 from enum import IntEnum
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from hlofuse.ir.attributes.metadata import OutputAlias
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import values
@@ -68,13 +70,12 @@ def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Us
     return uses[root]
 
 
-class ReusedOperands:
+class ReusedOperands(Struct):
     """The reused operands of each consumer, worked out once and carried along by fusions. XLA does not
     recompute them after a fusion, and the difference shows in its decisions. Mirrors
     `InstructionFusion::ReusedOperandsOf` and `UpdateReusedOperandsForFusion`."""
 
-    def __init__(self) -> None:
-        self._of = dict[Instruction, set[Instruction]]()
+    _of: dict[Instruction, set[Instruction]] = {}
 
     def of(self, consumer: Instruction) -> set[Instruction]:
         """The operands `consumer` reads more than once."""

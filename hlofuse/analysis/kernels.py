@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from msgspec import Struct
+
 from hlofuse.ir.attributes.metadata import SourceLocation
 from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.grouping import reach
@@ -96,14 +98,13 @@ def _holds(element_type: str, numbers: Iterable[int]) -> bool:
     return all(least <= n < most for n in numbers)
 
 
-class _Counter:
+class _Counter(Struct):
     """Values in a loop, as numbers or relative to its counter; outside of any loop, as numbers."""
 
-    def __init__(self, loop: Instruction | None, types: set[str]) -> None:
-        self._loop = loop
-        self._looked_at = 0
-        self.types = types  # Element types that values have on their path; `source` and `linear` add to them
-        self.index: int | None = None  # Element of the loop's tuple that counts, once `linear` comes to it
+    _loop: Instruction | None
+    types: set[str]  # Element types that values have on their path; `source` and `linear` add to them
+    index: int | None = None  # Element of the loop's tuple that counts, once `linear` comes to it
+    _looked_at: int = 0
 
     def linear(self, x: Instruction, index: int | None = _WHOLE) -> _Linear | None:
         """The value of `x`, or of this element of it; None for what is neither a number nor the counter."""

@@ -5,22 +5,23 @@ computations have a level and an index, and what is new or changed comes first o
 import re
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from .graph import Computation, Computations, Module
 
 _NUMBERED = re.compile(r".*\.(\d+)", re.DOTALL)
 
 
-class OnlineOrder:
+class OnlineOrder(Struct):
     """Callers before callees, while computations are added, removed and called."""
 
-    def __init__(self) -> None:
-        self._level = dict[Computation, int]()
-        self._index = dict[Computation, int]()
-        self._id = dict[Computation, int]()  # unique ids: callers and callees are visited by them
-        self._next_index = 0
-        self._edges = 0
-        self._delta = 0
-        """The limit of edges visited by a backward search: min(edges^(1/2), nodes^(2/3)), rounded up."""
+    _level: dict[Computation, int] = {}
+    _index: dict[Computation, int] = {}
+    _id: dict[Computation, int] = {}  # unique ids: callers and callees are visited by them
+    _next_index: int = 0
+    _edges: int = 0
+    _delta: int = 0
+    """The limit of edges visited by a backward search: min(edges^(1/2), nodes^(2/3)), rounded up."""
 
     def copy(self, computations: Mapping[Computation, Computation]) -> "OnlineOrder":
         new = OnlineOrder()

@@ -16,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from msgspec import Struct
+
 from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, values
 from .scene import Scene, text_width
@@ -148,14 +150,13 @@ def zoomable(svg: str) -> str:
     return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
 
 
-class _Writer:
+class _Writer(Struct):
     """Copies listed elements; `headings` are the texts of frames, which come last, on their `plates`."""
 
-    def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
-        self.tooltips = tooltips
-        self.out: list[str] = []
-        self.headings: list[str] = []
-        self.plates: list[str] = []
+    tooltips: Mapping[str, list[str]]
+    out: list[str] = []
+    headings: list[str] = []
+    plates: list[str] = []
 
     def write(self, element: ET.Element, frame: ET.Element | None = None) -> None:
         """Copy an element; text right inside a `frame` is its heading, with the frame's id as its class."""

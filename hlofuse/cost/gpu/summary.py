@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from hlofuse.ir.graph import Instruction
 from .atoms import Atom
 from .backend_config import FusionConfig
@@ -129,9 +131,8 @@ class SummaryPair:
         return [k for k, first in enumerate(first_slots) if first == self.slot] or [self.slot]
 
 
-class PairTable:
-    def __init__(self) -> None:
-        self._pairs = dict[tuple[Any, ...], SummaryPair]()
+class PairTable(Struct):
+    _pairs: dict[tuple[Any, ...], SummaryPair] = {}
 
     def find(
         self, producer: Instruction, first: Summary, consumer: Instruction, second: Summary
@@ -163,20 +164,13 @@ class PairTable:
         return pair
 
 
-class CacheEntry:
+class CacheEntry(Struct):
     """Cached entries of one instruction (`GpuPerformanceModelCache`), and whether it may be fused."""
 
-    __slots__ = ("answers", "run", "times")
-
-    run: Estimate | None
-    times: dict[Instruction, Estimate]  # Times with it fused into each of its users
-    answers: dict[Instruction, Any]
+    run: Estimate | None = None
+    times: dict[Instruction, Estimate] = {}  # Times with it fused into each of its users
+    answers: dict[Instruction, Any] = {}
     """Fusibility with each user: the structure if allowed, otherwise the refusal."""
-
-    def __init__(self) -> None:
-        self.run = None
-        self.times = {}
-        self.answers = {}
 
 
 class EstimateCache(dict[Instruction, CacheEntry]):

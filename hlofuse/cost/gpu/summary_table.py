@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from hlofuse.ir.graph import Computation, Instruction, Instructions
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
@@ -380,10 +382,9 @@ class SummaryTable:
         return cached
 
 
-class Launcher:
-    def __init__(self, device: DeviceDescription, release: Release) -> None:
-        self._device = device
-        self._release = release
+class Launcher(Struct):
+    _device: DeviceDescription
+    _release: Release
 
     def launch(self, instruction: Instruction, summary: Summary) -> Launch:
         cached = summary.launch
@@ -450,11 +451,10 @@ class Tables:
             self.tiling.forget_module()
 
 
-class SharedTables:
+class SharedTables(Struct):
     """Tables by model, device and release."""
 
-    def __init__(self) -> None:
-        self._tables = dict[tuple[str, DeviceDescription, Release], Tables]()
+    _tables: dict[tuple[str, DeviceDescription, Release], Tables] = {}
 
     def tables(self, model: str, device: DeviceDescription, release: Release) -> Tables:
         key = (model, device, release)

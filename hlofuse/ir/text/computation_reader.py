@@ -492,12 +492,11 @@ class Body(Struct, eq=False):
         self.register_callers()
 
 
-class GrammarFallback:
+class GrammarFallback(Struct):
     """The grammar for single parts of a text, called by the fast path; counts the characters it reads."""
 
-    def __init__(self) -> None:
-        self.characters = 0
-        self._checked = set[str]()
+    characters: int = 0
+    _checked: set[str] = set()
 
     def shape(self, text: str) -> Shape:
         """The shape written by the whole text; `FastPathMiss` where it is none."""

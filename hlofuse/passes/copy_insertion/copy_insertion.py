@@ -210,9 +210,8 @@ class ValueNode:
         self.prev = self.next = self
 
 
-class ValueLists:
-    def __init__(self) -> None:
-        self._heads = set[ValueNode]()
+class ValueLists(Struct):
+    _heads: set[ValueNode] = set()
 
     def add(self, values: Iterable[HloValue]) -> list[ValueNode]:
         nodes = [ValueNode(value) for value in values]

@@ -3,6 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec import Struct
+
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_constant_effective_scalar, is_fusible
 from hlofuse.ir.graph import Computation, Instruction
@@ -119,15 +121,14 @@ def is_effectively_at_most_unary(instruction: Instruction) -> bool:
     return large <= 1
 
 
-class _Search:
+class _Search(Struct):
     """Follows the paths from a producer to its users (`CanFuseOnAllPaths`)."""
 
-    def __init__(self, computation: Computation, may_fuse: MayFuse) -> None:
-        self.unfusible = dict[Instruction, Figures]()
-        self._computation = computation
-        self._may_fuse = may_fuse
-        self._reachability: Reachability | None = None
-        self._cache = dict[tuple[Instruction, Instruction], Figures | None]()
+    _computation: Computation
+    _may_fuse: MayFuse
+    unfusible: dict[Instruction, Figures] = {}
+    _reachability: Reachability | None = None
+    _cache: dict[tuple[Instruction, Instruction], Figures | None] = {}
 
     def blocked(self, producer: Instruction, consumer: Instruction) -> Figures | None:
         """The figures of a path that keeps `producer` out of `consumer`; None if there is none."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from hlofuse.ir import (
     Computation,
     Instruction,
@@ -150,11 +152,10 @@ def _places(bits: int) -> set[int]:
     return {k for k in range(bits.bit_length()) if bits >> k & 1}
 
 
-class _Groups:
+class _Groups(Struct):
     """Instructions connected by use (`UnionFind`)."""
 
-    def __init__(self) -> None:
-        self._parent = dict[Instruction, Instruction]()
+    _parent: dict[Instruction, Instruction] = {}
 
     def find(self, x: Instruction) -> Instruction:
         root = x

@@ -5,6 +5,8 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from hlofuse.analysis.elementwise import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.launch import Launch
@@ -32,18 +34,16 @@ Chooser: TypeAlias = Callable[[InstructionSequence], Instruction]
 _ID_BITS = 32
 
 
-class PriorityQueue:
+class PriorityQueue(Struct):
     """Entries that were changed or removed stay in the heap until they come to its top. One that has become a
     fusion since comes with its new id, which is greater, ahead of its old one."""
 
-    def __init__(self, choose: Chooser | None = None) -> None:
-        self.waiting = dict[Instruction, int]()  # Queued instructions with their priorities
-        self._heap = list[int]()
-        """Priority and, in the last bits, id, as one number, negative: two are compared at once."""
-        self._of = dict[int, Instruction]()  # the producer of each entry
-        self._choose = choose
-        self._equal = dict[Instruction, int]()
-        """Instructions of the greatest priority, taken from the heap until each is chosen."""
+    _choose: Chooser | None = None
+    waiting: dict[Instruction, int] = {}  # Queued instructions with their priorities
+    _heap: list[int] = []  # Priority and, in the last bits, id, as one negative number: compared at once
+    _of: dict[int, Instruction] = {}  # the producer of each entry
+    _equal: dict[Instruction, int] = {}
+    """Instructions of the greatest priority, taken from the heap until each is chosen."""
 
     def set(self, producer: Instruction, priority: int) -> None:
         if self.waiting.get(producer) != priority:
