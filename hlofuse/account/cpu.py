@@ -50,6 +50,7 @@ class CpuTimes:
         self.device = device or chosen_cpu()
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
         self._sorts_rows_at_once = _SORTS_ROWS_AT_ONCE.includes(release.name)
+        self._rules = cpu_emitters.rules_of(release)
         self._costs = KernelCosts()
         self._cached = dict[Instruction, tuple[Work | None, float, Cost]]()
 
@@ -61,7 +62,7 @@ class CpuTimes:
         """The emitter or library that runs a kernel: the kind that its error is of."""
         if is_small_call(kernel):
             return "loop compiled whole"
-        verdict = first_verdict(cpu_emitters.RULES, wrapped_operation(kernel) or kernel, AS_XLA)
+        verdict = first_verdict(self._rules, wrapped_operation(kernel) or kernel, AS_XLA)
         return verdict.rule.runs if verdict else ""
 
     def kind_text(self, kernel: Instruction) -> str:

@@ -1,6 +1,8 @@
 """Rules about who runs a kernel on CPU, asked in XLA's order. Codes EC0…. XLA decides this in
 `ThunkEmitter::EmitHloInstruction` (`thunk_emitter.cc`) and `EmitFusionKernel` (`fusion_emitter.cc`)."""
 
+from collections.abc import Callable
+
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import (
     EIGEN,
@@ -19,7 +21,10 @@ from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction, InstructionSequence
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values
-from .verdict import Answer, runner
+from hlofuse.releases import Release, Span
+from .verdict import Answer, Decision, Verdict, runner
+
+_TILING = Span("0.9")
 
 
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
@@ -233,3 +238,16 @@ RULES = (
     elemental,
 )  # Asked of an instruction; the last speaks about everything
 NOTES = (strength_reduced,)
+
+
+def _loop_alone(kernel: Instruction) -> Decision:
+    is_fusion = kernel.opcode == "fusion"
+    return Verdict(loop.rule, {"result": _result(kernel)}) if is_fusion else None  # type: ignore[attr-defined]
+
+
+_WITHOUT_TILING = tuple(_loop_alone if rule is loop else rule for rule in RULES if rule is not tiled)
+
+
+def rules_of(release: Release) -> tuple[Callable[[Instruction], Decision], ...]:
+    """The rules of a release: the tiled emitter came with 0.9."""
+    return RULES if _TILING.includes(release.name) else _WITHOUT_TILING

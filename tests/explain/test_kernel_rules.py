@@ -151,8 +151,8 @@ def module(code: str, shape: str, instruction: str, root: tuple[str, str] | None
     )
 
 
-def choice(target: str, device: str | None, text: str) -> Choice:
-    parsed, release = parse_module(text), release_of(release_for(target, None))
+def choice(target: str, device: str | None, text: str, xla: str | None = None) -> Choice:
+    parsed, release = parse_module(text), release_of(release_for(target, xla))
     found = kernel_selection(parsed, target, release, device=load_device(device) if device else None)
     return next(k for k in found.kernels if k.name == "kernel")
 
@@ -205,3 +205,11 @@ def test_why_an_emitter_does_not_take_it(instruction: str, shape: str, because: 
 def test_every_rule_is_asked() -> None:
     requested = {code for code, *_ in (*GPU, *LEGACY, *CPU)} | set(ELSEWHERE)
     assert requested == {code for code, rule in catalogue().items() if rule.runs}
+
+
+@pytest.mark.parametrize(("xla", "code"), [("0.8.3", "EC025"), ("0.9.2", "EC021")])
+def test_the_tiled_emitter_came_with_0_9(xla: str, code: str) -> None:
+    (tiled,) = (own for own in CPU if own[0] == "EC021")
+    assert choice("cpu", None, module(*tiled), xla).code == code
+    (loop,) = (own for own in CPU if own[0] == "EC025")
+    assert ("not tiled because" in choice("cpu", None, module(*loop), xla).figures) == (xla == "0.9.2")

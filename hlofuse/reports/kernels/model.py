@@ -241,7 +241,7 @@ def kernel_selection(
         place = place_of(kernel, module) if facts is None else facts.final_place(kernel)
         source = (place.source or "").partition(" ")[0] or None
         own = fields(row, "us is_floor is_open measured runs per_iteration")
-        chosen = _chosen(kernel, row.cost, {} if is_closed else _by_rules(kernel, model))
+        chosen = _chosen(kernel, row.cost, {} if is_closed else _by_rules(kernel, model, release))
         found.append(replace(chosen, source=source, line=place.line, **own))
     if replay is not None:
         names = replay.names_at_fusion
@@ -266,11 +266,11 @@ def kernel_selection(
     )
 
 
-def _by_rules(kernel: Instruction, model: KernelModel | None) -> Json:
+def _by_rules(kernel: Instruction, model: KernelModel | None, release: Release) -> Json:
     """The rule that says who runs a kernel, by the model of a GPU or on a CPU, and further notes."""
     operation = wrapped_operation(kernel) or kernel
     if model is None:
-        return _settled(cpu_emitters.RULES, cpu_emitters.NOTES, operation)
+        return _settled(cpu_emitters.rules_of(release), cpu_emitters.NOTES, operation)
     candidate = gpu_emitters.GpuKernel(operation, model)
     found = _settled(gpu_emitters.RULES, gpu_emitters.NOTES, candidate)
     heroes = {h.opcode for h in heroes_of(candidate)} if candidate.is_generated else ()
