@@ -87,8 +87,9 @@ def _by_contents(module: Module, target: str, backend: str | None, given: Given)
     """The stage by the module's contents alone: before the fusion passes, or their input. If repeating the
     passes before fusion changes a module, it was not their result. The reverse holds only nearly, as XLA's
     passes are not idempotent: instructions that only passes create are tested first."""
-    if backend == "tpu":
-        return INPUT, "it has no fusions"
+    if backend == "tpu":  # its passes leave reshapes, next to what only passes create
+        early = _unoptimized_evidence(module) if _lowered_evidence(module) is None else None
+        return (BEFORE, early) if early is not None else (INPUT, "it has no fusions")
     if backend in FRONT_ENDS:
         return BEFORE, f"from {FRONT_ENDS[backend]}, before XLA's passes"
     evidence = (
@@ -145,7 +146,7 @@ def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage |
     if stage.name != INPUT:
         lines.append(f"{'It' if lines else name} {_STAGE_TEXT[stage.name]} ({stage.evidence}).")
     if foreign:
-        lines.append(_for_another_backend(str(stage.backend)))
+        lines.append(_for_another_backend(str(stage.backend), stage.is_fused))
         raise StageError("\n".join(lines), stage)
     lines.append(f"A replay needs the module at the fusion input of target {target}.")
     if stage.right_file is not None:
@@ -161,14 +162,16 @@ def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage |
     raise StageError("\n".join(lines), stage)
 
 
-def _for_another_backend(backend: str) -> str:
+def _for_another_backend(backend: str, is_fused: bool) -> str:
     fitting = [name for name in TARGETS if name.startswith(backend)]
     if fitting:
         return f"Give --target {' or '.join(fitting)} to replay it for that backend."
+    closed = f"The fusion passes of {backend.upper()} are not public and cannot be replayed."
+    if not is_fused:
+        return f"{closed} Give the module after them, or compile it: hlofuse capture FILE --target {backend}"
     return (
-        f"The fusion passes of {backend.upper()} are not public and cannot be replayed. explain shows what"
-        " was fused, and with --prove what its compiler makes of changes; kernels, check, stats, diff,"
-        " render, explore, timeline and trace-op accept it as it is."
+        f"{closed} explain shows what was fused, and with --prove what its compiler makes of changes;"
+        " kernels, check, stats, diff, render, explore, timeline and trace-op accept it as it is."
     )
 
 

@@ -97,6 +97,7 @@ def test_a_module_alone_is_refused_as_before(tpu: Path, tmp_path: Path, hlofuse:
     result = hlofuse("explain", alone)
     assert (result.status, result.out) == (2, "")
     assert "The fusion passes of TPU are not public" in result.err
+    assert "compile it: hlofuse capture FILE --target tpu" in result.err
     assert hlofuse("stats", alone).status == 0
     assert hlofuse("render", alone, "-o", tmp_path / "m.dot").status == 0
 
