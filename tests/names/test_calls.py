@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.common.names import launched_in
+from hlofuse.reports.verify.verify import compare_final
 from ..fixtures import companion_texts
 from ..running import Run
 
@@ -53,3 +55,9 @@ def test_a_loop_in_a_call_that_is_one_kernel_launches_nothing() -> None:
     """A loop of kernels is one whose turns launch; the call is a single launch."""
     assert [loop.name for loop in outermost_loops(parse_module(FINAL, "f"))] == ["loop"]
     assert outermost_loops(parse_module(WHOLE, "f")) == ()
+
+
+@pytest.mark.parametrize(("name", "other", "agrees"), [("call", "call.4", True), ("called", "c", False)])
+def test_only_the_computation_of_a_call_is_compared(name: str, other: str, agrees: bool) -> None:
+    renamed = re.sub(rf"%{name}(?!\w)", f"%{other}", WHOLE)
+    assert compare_final(parse_module(WHOLE), parse_module(renamed), "cpu").agrees == agrees

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from math import isclose
 from typing import Any
 
-from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.kernels import is_small_call, kernels
 from hlofuse.analysis.launches import Launch, launches
 from hlofuse.compilation import (
     Compilation,
@@ -574,7 +574,10 @@ _Keyed = list[tuple[Hashable, Instruction]]
 
 
 def _names(found: _Launches) -> Counter[str]:
-    return Counter(i.name for i, launch in found if launch.kind != "copy")
+    """Names of kernels. A small loop counts by its computation: the number in the name of its call goes on
+    from calls that were inlined before fusion, which the fusion input does not show."""
+    kernels = (i for i, launch in found if launch.kind != "copy")
+    return Counter(i.to_apply.name if is_small_call(i) else i.name for i in kernels)
 
 
 def _keyed(found: _Launches, keys: KernelKeys) -> _Keyed:
