@@ -495,16 +495,35 @@ def _should_take(
     if fusion.operand_count + added_parameters(candidate) > _MOST_OPERANDS:
         return False
     if original.opcode == "transpose":
-        return path is not None and _keeps_rows(candidate, fusion, *path)
+        if path is None or (_is_left_to_source(original) and len(path[0].steps()) > 0):
+            return False
+        return _keeps_rows(candidate, fusion, *path)
     if original.opcode == "concatenate":
         along = original.dimensions[0]
         whole = all(o.sizes[along] % _TILE == 0 for o in original.operands)
         return whole and path is not None and _is_free(along, fusion, *path)
+    return _is_worth(original)
+
+
+def _is_worth(original: Instruction) -> bool:
+    """True if the fusion takes it for what it reads, transpositions and concatenates aside."""
     if is_elementwise(original) and original.operand_count == 2:
         spread = [o.operand.opcode for o in original.operands if o.opcode == "broadcast"]
         if "parameter" in spread or "constant" in spread:
             return True
     return is_worth_as_input(original)
+
+
+def _is_left_to_source(transpose: Instruction) -> bool:
+    """True for a transposition of whole rows that its operand can do, which the fusion does not take."""
+    if transpose.dimensions[-1] != transpose.rank - 1:
+        return False
+    source = transpose
+    while source is transpose or source.opcode in _VIEWS:
+        source = source.operand
+        if source.user_count > 1:
+            return False
+    return is_elementwise(source) and not _is_worth(source)
 
 
 def _keeps_rows(
