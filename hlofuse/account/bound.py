@@ -5,7 +5,12 @@ import re
 from collections.abc import Iterator
 
 from hlofuse.analysis.convolution import dimension_numbers
-from hlofuse.analysis.custom_calls import calls_python, is_library_convolution, is_radix_sort
+from hlofuse.analysis.custom_calls import (
+    calls_python,
+    custom_call_target,
+    is_library_convolution,
+    is_radix_sort,
+)
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, end_of, inside, is_small_call, iter_kernels
@@ -203,11 +208,27 @@ def open_end(row: Launched) -> str:
     if work == "convolutions" and _copies_windows(x):
         return "library convolution that only copies windows: gather or slice them"
     if work == "sorts" and not is_radix_sort(x):
-        return "XLA's own sort"
+        return f"XLA's own sort{_key_of_no_radix_sort(end_of(x))}"
+    matrices = math.prod(x.operands[0].sizes[:-2]) if custom_call_target(x) in _ONE_BY_ONE else 1
+    if matrices > 1:
+        return f"{matrices:,} matrices one after another: small ones run at once if jnp writes them out"
     return "" if is_own else _OPEN.get(work, "")
 
 
 _MANY = 1_000  # updates of one place
+_LONG = 131_072  # elements of a row that radix sorts take sooner than XLA's own on all devices
+_ONE_BY_ONE = ("cusolver_orgqr_ffi", "cusolver_gesvd_ffi")
+"""Targets that loop over matrices on the host (`jaxlib/gpu/solver_kernels_ffi.cc`)."""
+
+
+def _key_of_no_radix_sort(sort: Instruction) -> str:
+    """The cure for a long row that is sorted with its indices by signed keys of 64 bits."""
+    key, rest = sort.operands[0], sort.operands[1:]
+    is_row = key.sizes[-1:] == (key.element_count,) and key.element_count >= _LONG
+    is_indexed = bool(rest) and all(o.opcode == "iota" for o in rest)
+    if not is_row or not is_indexed or key.element_type != "s64":
+        return ""
+    return ": CUB takes s32 and u64 keys with indices, not s64"
 
 
 def _updates_of_a_place(x: Instruction) -> int:

@@ -68,12 +68,12 @@ def memory_changes(
     tried = verdict() if len(facts.before) <= TRIED_UP_TO else None
     found = [*_without_passes(facts), *_in_memory_order(facts), *_donated(facts)]
     if tried is not None:
+        found += _edited(observed, facts)
         recipes = {c.recipe for c in found if c.recipe}
         for s in (*tried.suggestions, *tried.slower):
             flags = {c.flag for c in found if c.flag}
             if (s.recipe or s.flag) and s.flag not in flags and s.recipe not in recipes:
                 found.append(MemoryChange(suggestion_text(s), s.trial, s.sources, s.flag, s.recipe))
-        found += _edited(observed, facts)
     saved = ((c.trial.memory_saved or 0, c, t) for c in found if (t := c.trial.totals) is not None)
     large = [(n, c) for n, c, t in saved if n > 0 and n >= _LEAST * (n + (t.memory_bytes or 0))]
     return tuple(c for _, c in sorted(large, key=lambda pair: -pair[0]))
@@ -386,7 +386,8 @@ def _edited(
             trial = trial_of(before, final_account(after).totals, "replayed")
             yield MemoryChange(f"{text} ({', '.join(map(str, _order(x)))})", trial, sources)
     yield from (
-        MemoryChange(s.text, s.trial, s.sources) for s in of_barriers(observed, facts, for_memory=True)
+        MemoryChange(s.text, s.trial, s.sources, recipe=s.recipe)
+        for s in of_barriers(observed, facts, for_memory=True)
     )
 
 

@@ -57,10 +57,11 @@ OPTIONAL = values("""
     while-loop-constant-sinking dot-library-rewriter gemv-rewriter
     tree_reduction_rewriter reduction-splitter copy_fusion multi_output_fusion computation-deduplicator
     triton-softmax-rewriter triton-gemm-rewriter splitk-rewriter dot-merger dot-strength-reduction
-    reshape-mover convert-mover slice-sinker transpose-folding sort-rewriter sort-iota-fusion
+    reshape-mover convert-mover slice-sinker transpose-folding sort-iota-fusion
     move_copy_to_users logistic-expander
     """)  # Passes that no program needs: XLA compiles to the same values without them
 SILENT = with_trait("free")
+_UPDATES = ("dynamic-update-slice", "scatter")
 _UNPROVED = 0.15  # the part of the time below which a gain may be a loss: half of such loops were slower
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
@@ -501,13 +502,14 @@ def of_barriers(
     """A barrier around each array that several kernels compute for others, if it is not differentiated."""
     kernels, replay = kernels_of(facts), observed.replay
     module = copy_module(replay.before)
-    places = []
+    places, updated = [], []
     for name, own in kernels.items():
         x = module.find(name) if len(own) > 1 and name in facts.before else None
         if x is None or x.opcode in SILENT or "jvp(" in (x.op_name or ""):
             continue
         if any(o.rank for o in x.operands) and any(kernels.get(u.name) != own for u in x.users):
             places.append(facts.place(name))
+            updated.append(any(u.opcode in _UPDATES and u.operand is x.operand for u in x.operand.users))
             x.replace_all_uses_with(make.add(x, "opt-barrier", x.shape, [x]))
     if not places:
         return
@@ -518,8 +520,11 @@ def of_barriers(
     trial = trial_of(account.totals, after.totals, "replayed", (account, after))
     saves = (trial.us_saved or 0.0) >= _GAIN_OF_FLAG * (account.totals.us or 0.0)
     if for_memory or (saves and least_saving(account, after) > 0):
-        text = "Put jax.lax.optimization_barrier around what XLA computes several times"
-        yield Suggestion("code", text, "", lines_of(places), len(places), trial)
+        text, recipe = "Put jax.lax.optimization_barrier around what XLA computes several times", ""
+        if all(updated):
+            text = "Read before the update, behind a barrier with what is updated"
+            recipe = "barrier-before-the-update"
+        yield Suggestion("code", text, "", lines_of(places), len(places), trial, recipe)
 
 
 def tried(

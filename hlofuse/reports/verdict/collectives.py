@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from hlofuse.account.collectives import Collective, started_by
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.kernels import end_of
+from hlofuse.analysis.kernels import inside
 from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Json, Module, Record, computation_of, grouped, reach, replace, values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
-from hlofuse.passes.loop.parts import gathers_again
+from hlofuse.passes.loop.parts import condition_of, gathers_again
 from hlofuse.reports.advice.matching import origins
 from hlofuse.reports.common.model import Place, time_kind
 from hlofuse.reports.common.phrases import times_text
@@ -142,6 +142,9 @@ def collective_lines(
         what, cure = _ITERATED if is_cut else _UNCHANGED
         yield f"  {line} {what}:"
         yield f"    {cure}"
+    for line in dict.fromkeys(_line(r) for r in rows if _decides(started_by(r.collective.instruction))):
+        yield f"  {line} waits in each iteration until all devices agree to go on:"
+        yield "    each goes on alone if jax.shard_map is around the loop"
     for size, whole, devices in dict.fromkeys(p for r in rows for p in _paddings(r.collective)):
         undivided = f"{devices} devices do not divide {size:,}"
         yield f"  {undivided}: a result stays divided only if padded to {whole:,}"
@@ -158,16 +161,23 @@ def collective_lines(
 
 def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
     """Elements of a dimension of a result without and with the padding that XLA gathers, and the devices."""
-    for user in (u for x in (c.instruction, *c.instruction.users) for u in x.users):
-        if not any(x.is_root for x in (user, *user.users)):
-            continue
-        cut = end_of(user)
-        if c.exchange.kind == "all-gather" and cut.opcode == "slice":
-            sizes = zip(cut.sizes, cut.operand.sizes, strict=True)
-            for d, (size, whole) in enumerate(sizes):
-                is_gathered = d in numbers_of(c.instruction, "dimensions") and ranges_of(cut)[d].start == 0
-                if is_gathered and 0 < whole - size == -size % c.exchange.participants:
-                    yield size, whole, c.exchange.participants
+    count, moved = c.exchange.participants, ("bitcast", "copy", "transpose")
+    lengths = [c.instruction.sizes[d] for d in numbers_of(c.instruction, "dimensions")]
+    for x in (c.instruction, *c.instruction.users) if c.exchange.kind == "all-gather" else ():
+        results = (u for u in x.users if any(r.is_root for r in (u, *u.users)))
+        for cut in (i for u in results for i in inside(u) if i.opcode == "slice"):
+            source = cut.operand.through(*moved)
+            sizes = zip(cut.sizes, cut.operand.sizes, ranges_of(cut), strict=True)
+            for size, whole, places in sizes if x in (source, *_before(source)) else ():
+                if whole in lengths and not places.start and 0 < whole - size == -size % count:
+                    yield size, whole, count
+
+
+def _decides(x: Instruction) -> bool:
+    """True for what XLA's partitioner adds to the condition of a loop."""
+    loop = computation_of(x).first_caller
+    is_test = loop is not None and loop.opcode == "while" and condition_of(loop) is x.computation
+    return is_test and "is_spmd_generated" in (x.raw("frontend_attributes") or "")
 
 
 def _line(r: CollectiveRow) -> str:
