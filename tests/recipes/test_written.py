@@ -71,24 +71,6 @@ def product(first: str, second: str, a: str, b: str, rows: int, columns: int) ->
     lhs_contracting_dims={{{a}}}, rhs_contracting_dims={{{b}}}"""
 
 
-def weighed_distances(factor: str, dimension: int) -> str:
-    """Differences of two clouds of points, times a factor, with a scale of each coordinate."""
-    sizes = ",".join(str(n) for d, n in enumerate((2, 4, 5, 3)) if d != dimension)
-    return f"""  a = f32[2,4,3]{{2,1,0}} parameter(0)
-  b = f32[2,3,5]{{2,1,0}} parameter(1)
-  g = f32[2,4,5]{{2,1,0}} parameter(2)
-  w = f32[3]{{0}} parameter(3)
-  bt = f32[2,5,3]{{2,1,0}} transpose(b), dimensions={{0,2,1}}
-  as = f32[2,4,5,3]{{3,2,1,0}} broadcast(a), dimensions={{0,1,3}}
-  bs = f32[2,4,5,3]{{3,2,1,0}} broadcast(bt), dimensions={{0,2,3}}
-  gs = f32[2,4,5,3]{{3,2,1,0}} broadcast(g), dimensions={{0,1,2}}
-  ws = f32[2,4,5,3]{{3,2,1,0}} broadcast(w), dimensions={{3}}
-  d = f32[2,4,5,3]{{3,2,1,0}} subtract(as, bs)
-  n = f32[2,4,5,3]{{3,2,1,0}} divide(d, ws)
-  s = f32[2,4,5,3]{{3,2,1,0}} multiply(n, {factor})
-  ROOT r = f32[{sizes}]{{2,1,0}} reduce(s, zero), dimensions={{{dimension}}}, to_apply=plus"""
-
-
 def picked(dimension: int) -> str:
     return f"""{onehot("8")}  v = f32[8,6]{{1,0}} parameter(0)
   m = f32[8,6]{{1,0}} multiply(hot, v)
@@ -122,14 +104,6 @@ def last_rows(count: int, of: int, part: str) -> str:
 
 
 END, AT = "slice(t), slice={{[0:2],[0:3],[{}:{}:2],[0:2]}}", "dynamic-slice(t, none, none, at, none)"
-
-
-def widened(kind: str) -> str:
-    return f"""  a = {kind}[4,8]{{1,0}} parameter(0)
-  b = {kind}[8,4]{{1,0}} parameter(1)
-  x = f32[4,8]{{1,0}} convert(a)
-  y = f32[8,4]{{1,0}} convert(b)
-{product("x", "y", "1", "0", 4, 4)}"""
 
 
 def loop(body: str, carried: str = "f32[3]{0}", rows: str = "f32[5,2]{1,0}") -> str:
@@ -250,58 +224,6 @@ def diagonal(dimension: int) -> str:
 {product("x", "d", "1", "0", 5, 4)}"""
 
 
-def summed_product(readers: str) -> str:
-    return f"""  x = f32[5,4]{{1,0}} parameter(0)
-  w = f32[4,3]{{1,0}} parameter(1)
-  y = f32[5,3]{{1,0}} dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-  t = f32[5,3]{{1,0}} tanh(y)
-  s = f32[5]{{0}} reduce({readers}, zero), dimensions={{1}}, to_apply=plus
-  ROOT r = f32[5]{{0}} tanh(s)"""
-
-
-def chain(columns: int) -> str:
-    return f"""  a = f32[8,8]{{1,0}} parameter(0)
-  b = f32[8,8]{{1,0}} parameter(1)
-  c = f32[8,{columns}]{{1,0}} parameter(2)
-  ab = f32[8,8]{{1,0}} dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-{product("ab", "c", "1", "0", 8, columns)}"""
-
-
-def batched_chain(columns: int) -> str:
-    """(q·k)·v for two heads."""
-    return f"""  q = f32[2,8,4]{{2,1,0}} parameter(0)
-  k = f32[2,8,4]{{2,1,0}} parameter(1)
-  v = f32[2,8,{columns}]{{2,1,0}} parameter(2)
-  s = f32[2,8,8]{{2,1,0}} dot(q, k), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}},
-    rhs_batch_dims={{0}}, rhs_contracting_dims={{2}}
-  ROOT r = f32[2,8,{columns}]{{2,1,0}} dot(s, v), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}},
-    rhs_batch_dims={{0}}, rhs_contracting_dims={{1}}"""
-
-
-def over_heads(columns: int) -> str:
-    """The heads of a chain summed by its second product."""
-    start, sums = batched_chain(columns).split("  ROOT")[0], "lhs_contracting_dims={0,2}"
-    return f"{start}  ROOT r = f32[8,{columns}]{{1,0}} dot(s, v), {sums}, rhs_contracting_dims={{0,1}}"
-
-
-def small_products(count: int) -> str:
-    return f"""  a = f32[3,{count},2]{{2,1,0}} parameter(0)
-  b = f32[4,3,{count}]{{2,1,0}} parameter(1)
-  at = f32[3,2,{count}]{{2,1,0}} transpose(a), dimensions={{0,2,1}}
-  bt = f32[3,4,{count}]{{2,1,0}} transpose(b), dimensions={{1,0,2}}
-  ROOT r = f32[3,2,4]{{2,1,0}} dot(at, bt), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}},
-    rhs_batch_dims={{0}}, rhs_contracting_dims={{2}}"""
-
-
-def pixel_products(count: int) -> str:
-    """A batch inside the operands, and a result that is read in another order."""
-    return f"""  a = f32[4,3,{count}]{{2,1,0}} parameter(0)
-  b = f32[2,3,{count}]{{2,1,0}} parameter(1)
-  p = f32[3,4,2]{{2,1,0}} dot(a, b), lhs_batch_dims={{1}}, lhs_contracting_dims={{2}},
-    rhs_batch_dims={{1}}, rhs_contracting_dims={{2}}
-  ROOT r = f32[4,2,3]{{2,1,0}} transpose(p), dimensions={{1,2,0}}"""
-
-
 def power(exponent: float, form: str = "n") -> str:
     return f"""  x = f32[8]{{0}} parameter(0)
   y = f32[8]{{0}} logistic(x)
@@ -309,40 +231,6 @@ def power(exponent: float, form: str = "n") -> str:
   m = f32[] negate(n)
   ns = f32[8]{{0}} broadcast({form}), dimensions={{}}
   ROOT p = f32[8]{{0}} power(y, ns)"""
-
-
-def terms(rows: int) -> str:
-    return f"""  a = f32[4,3]{{1,0}} parameter(0)
-  b = f32[{rows},3]{{1,0}} parameter(1)
-  half = f32[] constant(0.5)
-  s = f32[] reduce(a, zero), dimensions={{0,1}}, to_apply=plus
-  q = f32[] reduce(b, zero), dimensions={{0,1}}, to_apply=plus
-  h = f32[] multiply(q, half)
-  ROOT r = f32[] add(s, h)"""
-
-
-def cumulative(length: int) -> str:
-    return f"""  x = f32[256,{length}]{{1,0}} parameter(0)
-  ROOT r = f32[256,{length}]{{1,0}} reduce-window(x, zero),
-    window={{size=1x{length} pad=0_0x{length - 1}_0}}, to_apply=plus"""
-
-
-def cumulative_rows(width: int) -> str:
-    return f"""  x = f32[2,16,{width}]{{2,1,0}} parameter(0)
-  ROOT r = f32[2,16,{width}]{{2,1,0}} reduce-window(x, zero), window={{size=1x16x1 pad=0_0x0_15x0_0}},
-    to_apply=plus"""
-
-
-def widened_sine(given: str) -> str:
-    return f"""  x = {given}[8]{{0}} parameter(0)
-  rate = f64[] parameter(1)
-  y = f32[8]{{0}} convert(x)
-  wide = f64[8]{{0}} convert(y)
-  rates = f64[8]{{0}} broadcast(rate), dimensions={{}}
-  m = f64[8]{{0}} multiply(wide, rates)
-  s = f64[8]{{0}} sine(m)
-  n = f32[8]{{0}} convert(s)
-  ROOT r = (f32[8]{{0}}, f64[]) tuple(n, rate)"""
 
 
 def sorting(text: str, keys: str = "f32[16]{0}") -> str:
@@ -393,7 +281,6 @@ def lanes(count: int, join: str) -> str:
 
 
 JOINED = "ROOT r = f32[2,9]{1,0} concatenate(p0, p1, p2), dimensions={1}"
-ADDED = "s = f32[2,3]{1,0} add(p0, p1)\n  ROOT r = f32[2,3]{1,0} add(s, p2)"
 
 
 def scattered(indices: str, rows: int, combine: str = "plus") -> str:
@@ -416,19 +303,6 @@ def columns(rows: int) -> str:
     return text.replace("dims={0}", "dims={1}").replace("{9}", "{0}")
 
 
-def two_sums(second: str, values: str = "b") -> str:
-    numbers = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}"
-    return f"""  i = s32[6,1]{{1,0}} iota(), iota_dimension=0
-  k = s32[6,1]{{1,0}} add(i, i)
-  a = f32[6]{{0}} parameter(0)
-  b = f32[6]{{0}} parameter(1)
-  no = f32[8]{{0}} broadcast(zero), dimensions={{}}
-  s = f32[8]{{0}} scatter(no, i, a), {numbers}, index_vector_dim=1, to_apply=plus
-  part = f32[6]{{0}} slice(s), slice={{[0:6]}}
-  q = f32[8]{{0}} scatter(no, {second}, {values}), {numbers}, index_vector_dim=1, to_apply=plus
-  ROOT r = f32[8]{{0}} multiply(s, q)"""
-
-
 def written(places: tuple[int, ...]) -> str:
     lines, last = "  x0 = f32[8,2]{1,0} parameter(0)\n  z = s32[] constant(0)\n", len(places)
     for k, place in enumerate(places, 1):
@@ -437,24 +311,6 @@ def written(places: tuple[int, ...]) -> str:
   {"ROOT " if k == last else ""}x{k} = f32[8,2]{{1,0}} dynamic-update-slice(x{k - 1}, v{k}, p{k}, z)
 """
     return lines
-
-
-def attention(kind: str) -> str:
-    shape, scores = f"{kind}[2,4,8]{{2,1,0}}", f"{kind}[2,4,4]{{2,1,0}}"
-    row = f"{kind}[2,4]{{1,0}}"
-    return f"""  q = {shape} parameter(0)
-  k = {shape} parameter(1)
-  v = {shape} parameter(2)
-  s = {scores} dot(q, k), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_batch_dims={{0}},
-    rhs_contracting_dims={{2}}
-  e = {scores} exponential(s)
-  f = f32[2,4,4]{{2,1,0}} convert(e)
-  n = f32[2,4]{{1,0}} reduce(f, zero), dimensions={{2}}, to_apply=plus
-  m = {row} convert(n)
-  b = {scores} broadcast(m), dimensions={{0,1}}
-  p = {scores} divide(e, b)
-  ROOT o = {shape} dot(p, v), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_batch_dims={{0}},
-    rhs_contracting_dims={{1}}"""
 
 
 def window(read: str, roll: str = "") -> str:
@@ -543,19 +399,6 @@ def norms(count: int) -> str:
         for k in range(count)
     )
     return f"  rest = f32[] parameter({count})\n{lines}  ROOT r = f32[] sqrt(t{count - 1})"
-
-
-def updates(*opcodes: str) -> str:
-    shapes = [f"f32[{k + 2},3]{{1,0}}" for k in range(len(opcodes))]
-    lines = "".join(
-        f"""  a{k} = {shape} parameter({k})
-  o{k} = {shape} {opcode}(a{k})
-  g{k} = {shape} add(o{k}, a{k})
-"""
-        for k, (shape, opcode) in enumerate(zip(shapes, opcodes, strict=True))
-    )
-    names = ", ".join(f"g{k}" for k in range(len(opcodes)))
-    return f"{lines}  ROOT r = ({', '.join(shapes)}) tuple({names})"
 
 
 SUMS = "  y = f32[2]{0} tanh(x)\n  new = f32[3]{0} add(p, h)\n"
@@ -669,10 +512,6 @@ CASES: dict[str, tuple[str, ...]] = {
             (COUNTS, f"f32[3,6,6] dot(hot, v), {HEADS}", f"f32[3,8,8] dot(v, hot), {HEADS}")
         )
     },
-    "multiply-narrow-sum-wide": (widened("bf16"), widened("s8")),
-    "distances-by-a-product (scaled)": (weighed_distances("n", 3), weighed_distances("n", 2)),
-    "distances-by-a-product (gradient)": (weighed_distances("gs", 2), weighed_distances("gs", 3)),
-    "distances-by-a-product (second gradient)": (weighed_distances("gs", 1), weighed_distances("ws", 1)),
     "pick-the-label": (picked(1), picked(0)),
     "take-first": (rows(4, 16), rows(5, 16)),
     "take-first (slice)": (last_rows(2, 8, END.format(5, 8)), last_rows(3, 8, END.format(3, 8))),
@@ -737,36 +576,10 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "sum-in-the-carry (moments)": (moments("f32[]", "0,1"), moments("f32[5]{0}", "1")),
     "scale-not-diagonal": (diagonal(1), diagonal(0)),
-    "sum-before-the-product": (summed_product("y"), summed_product("t")),
-    "multiply-the-small-first": (chain(2), chain(4)),
-    "multiply-the-small-first (heads)": (batched_chain(1), batched_chain(8)),
-    "multiply-the-small-first (sum over heads)": (over_heads(1), over_heads(8)),
-    "add-the-small-products": (small_products(8), small_products(9)),
-    "add-the-small-products (pixels)": (pixel_products(8), pixel_products(9)),
-    "power-by-a-root": (power(3.75), power(4.25)),
-    "power-by-a-root (below 1)": (power(-0.25), power(-0.5)),
-    "power-by-a-root (divided by)": (power(2.5, "m"), power(1.125, "m")),
-    "sum-once": (terms(4), terms(5)),
-    "triangular-cumsum": (cumulative(512), cumulative(513)),
-    "scan-not-cumsum": (cumulative_rows(32), cumulative_rows(31)),
-    "compute-in-float32": (
-        widened_sine("f32"),
-        widened_sine("f64"),
-        widened_sine("f32").replace("y = f32", "y = s32"),
-    ),
     "max-not-sort": (sorted_end(1), sorted_end(2)),
     "top-k-not-sort": (sorted_end(2), sorted_end(3)),
     "top-k-not-sort (places)": (sorted_places(14), sorted_places(13)),
     "top-k-not-sort (others)": (sorted_places(15), sorted_places(15, "parameter(1)")),
-    "reshape-not-segments": (scattered("divide(i, c)", 36), scattered("divide(i, c)", 33)),
-    "window-not-scatter": (scattered("add(i, c)", 9), scattered("add(i, c)", 10)),
-    "window-not-scatter (stride)": (scattered("multiply(i, c)", 4), scattered("multiply(i, c)", 5)),
-    "window-not-scatter (columns)": (columns(9), columns(10)),
-    "one-segment-sum": (two_sums("i"), two_sums("k")),
-    "one-segment-sum (of a sum)": (two_sums("i"), two_sums("i", "part")),
-    "write-at-once": (written((2, 3, 4)), written((2, 3, 5))),
-    "attention-by-cudnn": (attention("bf16"), attention("f32")),
-    "attention-in-bfloat16": (attention("f32"), attention("bf16")),
     "ring-not-shift": (window(SUMMED), window(WEIGHED)),
     "ring-not-shift (one row)": (window(one_row(2, 3)), window(one_row(1, 3))),
     "ring-not-shift (roll)": (window(SUMMED, roll=rolled(3)), window(SUMMED, roll=rolled(2))),
@@ -786,9 +599,7 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "stack-the-state": (states("tanh", "tanh", "tanh"), states("tanh", "tanh", "sine")),
     "batch-the-products": (lanes(3, JOINED), lanes(2, JOINED.replace("9", "6").replace(", p2", ""))),
-    "batch-the-products (sum)": (lanes(3, ADDED), lanes(3, ADDED.replace("add(s", "multiply(s"))),
     "reduce-as-one-vector": (norms(3), norms(2)),
-    "update-as-one-vector": (updates("tanh", "tanh", "tanh"), updates("tanh", "tanh", "sine")),
 }
 for section in Path(__file__).with_name("written.hlo").read_text().split("\n// CASE ")[1:]:
     title, text = section.split("\n", 1)
