@@ -127,6 +127,8 @@ class Part(Struct):
             return "lines of it are left out"
         if not entry.is_whole:
             return f"the text ends inside the module's entry, {self._place}"
+        if not self.absent:
+            return "its lines do not make one module"
         more = f" and {len(self.absent) - 1} more" if len(self.absent) > 1 else ""
         return f"the text lacks {printable(self.absent[0])}{more}"
 
