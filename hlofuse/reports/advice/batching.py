@@ -14,11 +14,11 @@ from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import labels_of, numbers_of, ranges_of, window_of, with_dimensions
 from hlofuse.passes.loop.code_motion import hoist_invariants
-from hlofuse.passes.loop.parts import body_of, condition_of, is_element, new_loop
+from hlofuse.passes.loop.parts import body_of, condition_of, drop_unused, is_element, new_loop
 from hlofuse.trace import OnlySkipped
 from .contracting import Labelled, multiply_apart, terms_of, total_of
 from .loops import choose_result, plain_counter, replace_state
-from .matching import combines_by, has, is_below_zero, is_constant, is_product, is_total, source
+from .matching import both_orders, combines_by, has, is_below_zero, is_constant, is_product, is_total, source
 from .written import Rewriting, fold, gather_rows, indexed, moved, place_of, replace, starts_at, written_part
 
 _VIEWS = values("broadcast reshape convert transpose dynamic-slice slice iota constant")
@@ -83,6 +83,11 @@ class Batch:
                     self.computed[x] = number
                 elif self.body.root.operands[x.tuple_index] is x:
                     self.fixed[x] = self.init[x.tuple_index]
+            elif x.opcode == "dynamic-slice" and self._is_own_row(x):
+                self.fixed[x.operand] = self.init[x.operand.tuple_index]
+                if (rows := self._slices(x)) is not None:
+                    self.computed[x] = rows
+                del self.fixed[x.operand]
             elif x.opcode == "while" and (state := self._iterated(x)) is not None:
                 self.computed[x] = state
             elif has_side_effect(x) or x.called_computations[1:]:
@@ -103,15 +108,23 @@ class Batch:
         roots = enumerate(self.body.root.operands)
         return [(k, x) for k, x in roots if k != self.number and not is_element(x, self.given, k)]
 
-    def written(self, k: int, places: Dims = (1,)) -> Instruction | None:
-        """The part that an iteration writes at its own place of an array, from the end on for −1, or None."""
+    def written(self, k: int, places: Dims = (1,), is_read: bool = False) -> Instruction | None:
+        """The part that an iteration writes at its own place of an array, from the end on for −1, or None.
+        With `is_read` it may also read there."""
         x = self.body.root.operands[k]
         rows = x.rank and x.sizes[0] >= self.trips and is_element(x.operand, self.given, k)
-        if not rows or not len(x.operand.users) == len(x.users) == 1:
+        if not rows or len(x.users) > 1:
             return None
         part, starts = written_part(x) or (None, {})
+        place = self._place([*starts.values()]) if starts else 0
+        reads = [u for u in x.operand.users if u is not x]
+        own = is_read and all(self.reads_own_part(u) and self._place(u.operands[1:]) == place for u in reads)
         is_row = part is not None and (x.opcode == "scatter" or part.sizes[0] == 1)
-        return part if is_row and self._place([*starts.values()]) in places else None
+        return part if is_row and place in places and (own or not reads) else None
+
+    def _is_own_row(self, x: Instruction) -> bool:
+        is_carried = x.operand.opcode == "get-tuple-element" and x.operand.operand is self.given
+        return is_carried and self.written(x.operand.tuple_index, (1, -1), is_read=True) is not None
 
     def stacked(self, element: Instruction) -> Instruction | None:
         """The row that each iteration writes of an element with as many rows as iterations; else None."""
@@ -127,7 +140,7 @@ class Batch:
         state = list(self.init)
         state[self.number] = make.scalar(self.loop, state[self.number].element_type, self.trips)
         for k, x in self.changed():
-            part = self.written(k, (1, -1))
+            part = self.written(k, (1, -1), is_read=True)
             value = x if part is None else part
             if not self.knows(value):
                 total = self._total(k) if part is None else None
@@ -136,7 +149,7 @@ class Batch:
                 state[k] = total
             elif part is not None:
                 rows = make.resized(self.loop, self.over_all(part), [self.trips, *x.sizes[1:]])
-                rows = self._reversed(rows) if self.written(k) is None else rows
+                rows = self._reversed(rows) if self.written(k, is_read=True) is None else rows
                 zeros = [make.scalar(self.loop, "s32", 0)] * x.rank
                 state[k] = make.dynamic_update_slice(self.loop, self.init[k], rows, zeros)
             elif x in self.fixed:
@@ -427,12 +440,30 @@ def iterate_at_once(loop: Instruction) -> bool:
         new = new_loop(loop, loop.operand, condition_of(loop), clone_computation(body_of(loop)))
         for x in [x for x in body_of(new) if x.opcode == "conditional"]:
             choose_result(x)
+        for x in [x for x in body_of(new) if x.opcode == "select"]:
+            _choose_row(x)
+        drop_unused(body_of(new))
         loop.replace_all_uses_with(new)
     batch = Batch.of(new, in_any_order=True)
     is_done = batch is not None and bool(batch.changed()) and batch.finish()
     if not is_done and new is not loop:
         new.replace_all_uses_with(loop)
     return is_done
+
+
+def _choose_row(x: Instruction) -> None:
+    """Have a choice between an array and the same with another row be made of the rows."""
+    test, *sides = x.operands
+    for new, old in both_orders(sides) if test.opcode == "broadcast" and not test.dimensions else ():
+        part, starts = written_part(new) or (x, {})
+        if new.opcode != "scatter" or not starts or new.operand is not old:
+            continue
+        ((along, place),) = starts.items()
+        places = starts_at(x, x.rank, make.resized(x, place, []), along)
+        row = make.dynamic_slice(x, old, places, [1 if d == along else n for d, n in enumerate(x.sizes)])
+        rows = [part, make.reshape(x, part.shape, row)][:: 1 if new is sides[0] else -1]
+        mask = make.broadcast(x, part.shape.with_element_type("pred"), test.operand)
+        x.replace_all_uses_with(make.copy_of(new, [old, place, make.select(x, mask, *rows)]))
 
 
 def scan_linear(loop: Instruction) -> bool:
