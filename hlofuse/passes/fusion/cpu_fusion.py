@@ -8,6 +8,7 @@ from hlofuse.analysis import cpu_predicates
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import is_embedded
+from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.ir import Computation, Instruction, Module, numbered, reach
 from hlofuse.ir.fusing import append_producer, merge_fusion_into_multi_output
 from hlofuse.passes.base import ReleasePass
@@ -46,6 +47,16 @@ class _Driver(FusionDriver):
 
     def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:
         return "kOutput" if cpu_predicates.is_output_fusible(producer, consumer) else "kLoop"
+
+    def holds(self, producer: Instruction, fusion: Instruction) -> bool:
+        code = self._refusal.rule.code
+        # Other rules come before the second one, whose answers may change.
+        return code == "IF004" or (
+            code == "CPU012"
+            and producer.opcode != "reduce"
+            and all(o.opcode != "dot" for o in producer.operands)
+            and not in_place_pairs(fusion, self.release)
+        )
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         found = super().unfusible(computation)

@@ -8,7 +8,6 @@ from msgspec import Struct
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_constant_effective_scalar, is_fusible
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.grouping import numbered
 from hlofuse.rules.verdict import Figures
 
 
@@ -19,9 +18,10 @@ class ReversePostOrderQueue:
         self._order: list[Instruction | None] = list(computation.post_order())
         self._position = {x: k for k, x in enumerate(self._order) if x is not None}
         self._open = dict[Instruction, list[tuple[int, Instruction]]]()
-        """For a fusion with permanently refused operands: the remaining ones, by their places from the end.
+        """For a fusion with operands whose refusal holds: the remaining ones, by their places from the end.
         The place of a queued instruction changes only when it is considered."""
         self._settled = dict[Instruction, set[Instruction]]()
+        """The operands of such a fusion that are refused for good."""
 
     def next(self) -> tuple[Instruction, Iterator[int]] | None:
         """The next consumer and its operands still queued and not `settled`, the queue's latest first."""
@@ -54,24 +54,24 @@ class ReversePostOrderQueue:
                     if at == len(candidates) or candidates[at][1] is not o:
                         candidates.insert(at, (-position[o], o))
 
-    def settle(self, fusion: Instruction, producer: Instruction) -> None:
-        """`producer` is refused to `fusion` for good: XLA asks again each time the fusion has grown."""
+    def settle(self, fusion: Instruction, producer: Instruction, lasting: bool) -> None:
+        """`producer` is refused to `fusion`, for good or until a user of it is fused; XLA asks again."""
         if fusion not in self._open:
             position = self._position
             self._open[fusion] = sorted((-position[o], o) for o in fusion.operands if o in position)
             self._settled[fusion] = set()
         self._close(fusion, producer)
-        self._settled[fusion].add(producer)
+        if lasting:
+            self._settled[fusion].add(producer)
 
     def _numbers(
         self, operands: Sequence[Instruction], candidates: list[tuple[int, Instruction]]
     ) -> Iterator[int]:
         position, at = self._position, 0
-        numbers = numbered(operands)
         while at < len(candidates):
             place, operand = candidates[at]
             if position.get(operand) == -place:
-                yield numbers[operand]
+                yield operands.index(operand)
             at = bisect_left(candidates, (place + 1,))
 
     def _close(self, fusion: Instruction, producer: Instruction) -> None:

@@ -60,7 +60,7 @@ class FusionDriver:
         self.release = options.release
         self.rules = in_force(self.rules, options.release)
         self.state = FusionState(options.may_duplicate, options.release, options.settings, self.is_expensive)
-        self._settled = False  # whether the latest refusal holds for good
+        self._refusal = Verdict(NOTHING_AGAINST)  # the latest one
 
     def computations(self) -> Computations:
         """The computations to visit, in order (`GetFusionComputations`)."""
@@ -82,6 +82,10 @@ class FusionDriver:
         pair = self.pair(consumer.operands[operand_index], consumer, operand_index, self.state)
         verdict = first_verdict(self.rules, pair, self.state.settings)
         return verdict or Verdict(NOTHING_AGAINST)
+
+    def holds(self, producer: Instruction, fusion: Instruction) -> bool:
+        """True if the latest refusal holds until the fusion takes a user of `producer` in."""
+        return False
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         """Producers refused before any pair is looked at (`ComputeGloballyUnfusible`)."""
@@ -114,8 +118,9 @@ class FusionDriver:
                 producer = consumer.operands[number]
                 fusion = self._consider(consumer, number, unfusible)
                 if fusion is None:
-                    if self._settled:
-                        queue.settle(consumer, producer)
+                    is_lasting = self._refusal.rule.lasting
+                    if consumer.opcode == "fusion" and (is_lasting or self.holds(producer, consumer)):
+                        queue.settle(consumer, producer, is_lasting)
                     continue
                 changed = True
                 queue.fused(fusion, producer)
@@ -158,6 +163,6 @@ class FusionDriver:
                 figures=verdict.figures,
             )
             return fusion
-        self._settled = verdict.rule.lasting and consumer.opcode == "fusion"
+        self._refusal = verdict
         self.recorder.ineligible(producer, consumer, verdict)
         return None
