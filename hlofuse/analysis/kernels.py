@@ -8,6 +8,7 @@ from itertools import islice
 from msgspec import Struct
 
 from hlofuse.ir.attributes.metadata import SourceLocation
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values, with_trait
@@ -302,10 +303,18 @@ def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
     yield instruction
     if instruction.opcode in ("fusion", "call") and instruction.called:
         yield from reversed(list(instruction.to_apply))
-    if is_kernel(instruction) and instruction.opcode not in COLLECTIVES:
+    if is_kernel(instruction) and instruction.opcode not in COLLECTIVES and _has_metadata(instruction):
         yield from islice(reach([instruction], _readers), _MOST)
     if instruction.opcode == "copy" and is_kernel(instruction.operand):
         yield from name_bearers(instruction.operand)
+
+
+def _has_metadata(x: Instruction) -> bool:
+    """True if any instruction of the module of `x` has metadata; a text may be stored without."""
+    module = module_of(computation_of(x))
+    if "has_metadata" not in module.findings:
+        module.findings["has_metadata"] = any("metadata" in i.attributes for i in module.instructions())
+    return bool(module.findings["has_metadata"])
 
 
 _EXPANDED = re.compile(r"/((?:scatter|gather)[\w-]*)$")  # JAX's own loops are `while`
