@@ -181,7 +181,7 @@ class Account:
         self.module = module
         self._device = device
         self._estimate = estimate if device is not None else None
-        self.costs = KernelCosts()
+        self.costs = KernelCosts() if times is None else times.costs
         self.backend = backend
         self._is_final = is_final
         self.times = times

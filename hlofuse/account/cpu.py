@@ -51,7 +51,7 @@ class CpuTimes:
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
         self._sorts_rows_at_once = _SORTS_ROWS_AT_ONCE.includes(release.name)
         self._rules = cpu_emitters.rules_of(release)
-        self._costs = KernelCosts()
+        self.costs = KernelCosts()
         self._cached = dict[Instruction, tuple[Work | None, float, Cost]]()
 
     def us(self, kernel: Instruction, shares: Shares | None = None, least: bool = False) -> float | None:
@@ -87,10 +87,11 @@ class CpuTimes:
         if kernel in self._cached:
             return self._cached[kernel]
         threads, operation = self.device.threads, wrapped_operation(kernel) or kernel
-        kind, cost = self.kind(kernel), self._costs.instruction(kernel)
-        tasks: float = threads if kind in _THREADED else parallel_tasks(operation, threads)
+        kind, cost = self.kind(kernel), self.costs.instruction(kernel)
         if kind == "sort":
-            tasks = sort_tasks(operation, threads) if self._sorts_rows_at_once else 1
+            tasks: float = sort_tasks(operation, threads) if self._sorts_rows_at_once else 1
+        else:
+            tasks = threads if kind in _THREADED else parallel_tasks(operation, threads, self.costs.counts)
         work = work_of(operation, kind, tasks, self.device.caches, cost.bytes_accessed)
         self._cached[kernel] = work, tasks, cost
         return self._cached[kernel]
@@ -142,7 +143,7 @@ class CpuTimes:
         for x in computation if module and module.is_scheduled else computation.post_order():
             if is_kernel(x):
                 if is_small_call(x):
-                    tasks, cost = 1.0, self._costs.instruction(x)
+                    tasks, cost = 1.0, self.costs.instruction(x)
                 else:
                     _, tasks, cost = self._plain_work(x)
                 passed = _passed(x)
@@ -161,7 +162,7 @@ class CpuTimes:
 
     def _loop_work(self, call: Instruction) -> Work | None:
         found = defaultdict(float, {"loop compiled whole": 1.0})
-        counted = self._costs.inside(call)[0]
+        counted = self.costs.inside(call)[0]
         shares = self.reuse(counted)
         for computation, runs in counted.items():
             for kernel in filter(is_kernel, computation):

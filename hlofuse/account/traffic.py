@@ -22,7 +22,8 @@ class KernelCosts:
     """`CostAnalysis` with the bytes that a kernel has to move."""
 
     def __init__(self) -> None:
-        self._counts = CostAnalysis()
+        self.counts = CostAnalysis()
+        self._cached = dict[Instruction, Cost]()
 
     def instruction(self, instruction: Instruction) -> Cost:
         """The cost of one run; for a small call that of all its launches."""
@@ -30,7 +31,10 @@ class KernelCosts:
             runs, _ = self.inside(instruction)
             costs = ([n * x for x in self._own(c)] for c, n in runs.items())
             return Cost(*map(sum, zip(*costs, strict=True)))
-        return traffic(instruction, self._counts.instruction(instruction))
+        found = self._cached.get(instruction)
+        if found is None:
+            found = self._cached[instruction] = traffic(instruction, self.counts.instruction(instruction))
+        return found
 
     def inside(self, call: Instruction) -> tuple[dict[Computation, int], set[Computation]]:
         """Runs of the computations in a small call (`count_runs`)."""

@@ -67,7 +67,8 @@ class CostAnalysis(Struct):
         if computation not in self._computations:
             for current in callees_first([computation]):
                 if current not in self._computations:
-                    self._computations[current] = sum(map(self.instruction, current), NOTHING)
+                    own = zip(*map(self.instruction, current), strict=True)
+                    self._computations[current] = Cost(*map(sum, own))
         return self._computations[computation]
 
     def _callee(self, instruction: Instruction, attribute: int = 0) -> Cost:

@@ -28,6 +28,7 @@ from hlofuse import __version__
 from hlofuse.account.account import Account
 from hlofuse.account.observer import CostObserver
 from hlofuse.account.replaying import Costs, costs_of
+from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.cost.cpu.device import CHOICE, this_machine
 from hlofuse.cost.gpu.summary_table import SharedTables
@@ -245,7 +246,7 @@ class _Pickler(pickle.Pickler):
             return __newobj__, (kind, *_BLANK.get(kind, ()))
         if isinstance(obj, tuple):  # one with names, without calls of Python when it is loaded
             return tuple.__new__, (kind, tuple(obj))
-        if kind is CostAnalysis or kind is SharedTables:  # quicker to work out again where they are needed
+        if kind in (CostAnalysis, KernelCosts, SharedTables):  # quicker to work out again
             return kind, ()
         if obj is NO_ATTRIBUTES or kind is Listener:
             return _shared, (kind.__name__,)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hlofuse.analysis.convolution import why_not_eigen
-from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir import Computation, Instruction, Module, Shape, values, with_trait
@@ -20,17 +20,17 @@ _CYCLES_OF_TASK = 100_000
 _CYCLES_OF_BYTE, _CYCLES_OF_TRANSCENDENTAL = 10, 2
 
 
-def parallel_tasks(x: Instruction, threads: int) -> int:
+def parallel_tasks(x: Instruction, threads: int, costs: CostAnalysis | None = None) -> int:
     """The number of parts into which that many threads divide an instruction."""
     shape = _indexed_shape(x)
     if threads == 1 or shape is None or not _is_divisible(x):
         return 1
-    return max(math.prod(partition_counts(shape, _tasks(x, threads))), 1)  # of an empty array
+    cost = (costs or CostAnalysis()).instruction(x)
+    return max(math.prod(partition_counts(shape, _tasks(cost, threads))), 1)  # of an empty array
 
 
-def _tasks(x: Instruction, threads: int) -> int:
+def _tasks(cost: Cost, threads: int) -> int:
     """`DefaultCostModel::GetParallelTaskCount`."""
-    cost = CostAnalysis().instruction(x)
     accessed = cost.bytes_accessed
     if cost.flops <= max(accessed, 1):  # bound by memory, which more threads do not speed up
         most = min(threads, math.ceil(math.sqrt(threads)))
