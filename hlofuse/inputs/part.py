@@ -315,5 +315,8 @@ def whole_text(part: Part) -> str | None:
     entry = part.entry
     if entry is None or not entry.is_whole or part.left_out or part.absent:
         return None
+    loose = (line for p in part.fragments if not p.computation.name for line in p.lines)
+    if any(line.lstrip().startswith("ROOT ") for line in loose):
+        return None  # a computation ended before its root
     blocks = ["\n".join(p.lines) for p in part.fragments if p.computation.name and p.is_whole]
     return f"HloModule module_{entry.computation.name}\n\n" + "\n\n".join(blocks) + "\n"

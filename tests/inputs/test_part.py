@@ -64,6 +64,11 @@ def part_of(text: str) -> Part:
         (SUM, "1 computation", ABSENT),
         (SUM.replace("{", "{\n  %c = f32[2", 1), "1 computation", ABSENT),
         (ENTRY, "1 computation", "the text lacks sum"),
+        (
+            HLO.replace("  %q", "}\n  %q"),
+            "2 computations and 2 instructions",
+            "its lines do not make one module",
+        ),
         (f"{HLO}ENTRY e {{\n", "3 computations", "its lines do not make one module"),
         (f"{HEADER}\n{ENTRY}", "1 computation", "the text lacks sum"),
         (ENTRY[: ENTRY.index("  %q")], "1 computation", f"{INSIDE}, after line 5"),
