@@ -204,12 +204,15 @@ def _parsed_as_copied(
         problem = error if copy != text else problem
     readable, count = without_unreadable_metadata(found.text)
     attempts = [(readable, f"metadata of {plural(count, 'instruction')} left out")] if count else []
-    part = read_part(found.text.split("\n"), header=found.header)
+    starts = found.text.lstrip().startswith("HloModule ")
+    header = found.header or (header_in(found.text) if starts else "")
+    part = read_part(found.text.split("\n"), header=header)
     if part.is_empty:
         part = read_part([], header=header_in(copy))
-    whole = whole_text(part)
+    whole = whole_text(part, header)
     if whole is not None and not found.header:
-        attempts.append((without_unreadable_metadata(whole)[0], "found in a longer text without HloModule"))
+        note = f"found in a longer text{'' if header else ' without HloModule'}"
+        attempts.append((without_unreadable_metadata(whole)[0], note))
     for attempt, note in attempts:
         with suppress(HlofuseError):
             return _parsed(replace(found, text=attempt, note=note), name)

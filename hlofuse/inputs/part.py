@@ -310,8 +310,8 @@ def _is_complete(rest: str) -> bool:
     )
 
 
-def whole_text(part: Part) -> str | None:
-    """The text of a module without a header whose computations are all there; None for a part."""
+def whole_text(part: Part, header: str = "") -> str | None:
+    """The text of a module whose computations are all there, with a header; None for a part."""
     entry = part.entry
     if entry is None or not entry.is_whole or part.left_out or part.absent:
         return None
@@ -319,4 +319,4 @@ def whole_text(part: Part) -> str | None:
     if any(line.lstrip().startswith("ROOT ") for line in loose):
         return None  # a computation ended before its root
     blocks = ["\n".join(p.lines) for p in part.fragments if p.computation.name and p.is_whole]
-    return f"HloModule module_{entry.computation.name}\n\n" + "\n\n".join(blocks) + "\n"
+    return "\n\n".join((header or f"HloModule module_{entry.computation.name}", *blocks)) + "\n"

@@ -173,6 +173,8 @@ def test_computations_with_their_entry_are_a_module() -> None:
     module = load_text(f"so it is:\n\n{SUM}\n{ENTRY}\nand slow\n")
     assert [i.name for i in module.entry] == ["p", "zero", "e", "r", "q", "n"]
     assert module.text_note == "found in a longer text without HloModule"
+    headed = load_text(f"{HEADER.strip()}, is_scheduled=true\n  stray = f32[] parameter(0)\n{SUM}\n{ENTRY}")
+    assert (headed.name, headed.is_scheduled, headed.text_note) == ("jit_f", True, "found in a longer text")
 
 
 def test_a_wrong_module_is_no_part() -> None:
