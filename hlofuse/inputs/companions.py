@@ -301,14 +301,15 @@ def device_in_record(record: Path) -> DeviceDescription | None:
         return None  # a record that is torn, or of a release that wrote no device: the user is asked
 
 
-def _builtin_device(device: DeviceDescription) -> DeviceDescription | None:
+def _shipped_devices() -> list[DeviceDescription]:
     from hlofuse.cost.gpu.device import device_names, load_device
 
-    for name in device_names():
-        shipped = replace(load_device(name), name=name)
-        if replace(device, name=name, origin=shipped.origin) == shipped:
-            return shipped
-    return None
+    return [replace(load_device(name), name=name) for name in device_names()]
+
+
+def _builtin_device(device: DeviceDescription) -> DeviceDescription | None:
+    same = (d for d in _shipped_devices() if replace(device, name=d.name, origin=d.origin) == d)
+    return next(same, None)
 
 
 _TEMPORARY = re.compile(r"^allocation \d+: size (\d+),.*\bpreallocated-temp\b", re.MULTILINE)
@@ -320,21 +321,18 @@ _GFX = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![0-9a-z])", re.IGNORECASE)
 def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
     """The device of the architecture in file names such as `sm_9.0_gpu_after_optimizations`. The first of
     several devices with that architecture, as the note states. `HlofuseError` without one."""
-    from hlofuse.cost.gpu.device import device_names, load_device
-
     for name in names:
         sm = _SM.search(name)
         gfx = _GFX.search(name)
         if sm is None and gfx is None:
             continue
-        devices = [replace(load_device(n), name=n) for n in device_names()]
         if sm is not None:
             architecture = f"sm_{sm[1]}.{sm[2]}"
-            fitting = [d for d in devices if d.compute_capability == (int(sm[1]), int(sm[2]))]
+            fitting = [d for d in _shipped_devices() if d.compute_capability == (int(sm[1]), int(sm[2]))]
         else:
             assert gfx is not None
             architecture = gfx[0].lower()
-            fitting = [d for d in devices if d.gfx_version == architecture]
+            fitting = [d for d in _shipped_devices() if d.gfx_version == architecture]
         if not fitting:
             raise HlofuseError(
                 f"the name {printable(name)} means {architecture}, and hlofuse has no such device; give"
