@@ -284,6 +284,14 @@ def test_products_leave_rows_to_what_writes_them_since_0_12(
     assert opcodes(text, "0.12.0.1", "", True).get("transpose", 0) == left
 
 
+def test_loops_hand_layouts_on_since_0_12() -> None:
+    """As XLA 0.12.0.1 answered for an H100: the second one copies what it reads in rows."""
+    found = (
+        opcodes(TEXTS[f"loops_{name}"], "0.12.0.1", "", True) for name in ("in_a_row", "that_read_in_parts")
+    )
+    assert [x.get("transpose", 0) for x in found] == [0, 1]
+
+
 def test_the_logarithm_of_a_power_is_a_product() -> None:
     text = TEXTS["logarithm_power_product"]
     found = opcodes(text, "0.11.1")

@@ -11,6 +11,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, values, with_trait
 from hlofuse.passes.base import accept_order
 from hlofuse.passes.common.shapes import aligned, descending, ones_moved, others, permute, relaid, without
+from hlofuse.passes.loop.parts import body_of
 
 Index = tuple[int, ...]  # The way to an element of a tuple
 _FORWARDING = values("add-dependency bitcast domain opt-barrier")
@@ -167,6 +168,7 @@ class ComputationConstraint(Struct, eq=False):
     mandatory: bool = True
     dfs: bool = True
     free: frozenset[Index] = frozenset()  # Elements of the result that may have any layout
+    given: frozenset[Index] = frozenset()  # Elements a loop begins with in layouts that something constrains
 
     @classmethod
     def unset(cls, computation: Computation) -> "ComputationConstraint":
@@ -390,7 +392,7 @@ class LayoutAssignment(Requests):
 
     def propagate(self) -> None:
         """`PropagateConstraints`."""
-        work = deque[Constraint]()
+        work, late = deque[Constraint](), list[BufferConstraint | OperandConstraint]()
         while True:
             for added in self._added:
                 if added.dfs:
@@ -399,16 +401,37 @@ class LayoutAssignment(Requests):
                     work.append(added)
             self._added = []
             if not work:
-                return
+                if not late:
+                    return
+                self._to_initial_value(late.pop())
+                continue
             constraint = work.popleft()
             if isinstance(constraint, BufferConstraint):
-                self._to_operands(constraint)
+                if self._is_late(constraint.buffer.instruction):
+                    late.append(constraint)
+                else:
+                    self._to_operands(constraint)
                 self._to_uses(constraint)
             elif isinstance(constraint, OperandConstraint):
-                self._from_operand(constraint)
+                if self._is_late(constraint.instruction):
+                    late.append(constraint)
+                else:
+                    self._from_operand(constraint)
             else:
                 root = constraint.computation.root
                 self._to_definitions(constraint.result, root, self.priority, constraint.free)
+
+    def _is_late(self, x: Instruction) -> bool:
+        return self.callers_first and x.opcode == "while"
+
+    def _to_initial_value(self, constraint: BufferConstraint | OperandConstraint) -> None:
+        """From a loop to the buffers it begins with, which take it where nothing else constrains them."""
+        if isinstance(constraint, OperandConstraint):
+            free = self.constraint_of(body_of(constraint.instruction)).free
+            self._to_definitions(constraint.shape, constraint.operand, constraint.priority, free)
+        else:
+            given = self.buffers.of(constraint.buffer.instruction.operand)[constraint.buffer.index]
+            self.set_buffer_layout(given, constraint.order, mandatory=False, priority=constraint.priority)
 
     def _to_definitions(
         self, shape: Shape, instruction: Instruction, priority: int, free: Collection[Index] = ()
