@@ -21,6 +21,7 @@ from hlofuse.ir import (
     grouped,
     module_of,
     reach,
+    values,
 )
 from hlofuse.ir import replace as replaced
 from hlofuse.passes.common import make
@@ -809,6 +810,8 @@ def _narrower(shape: Shape) -> Shape:
     return shape.with_element_type(types.get(shape.element_type, shape.element_type))
 
 
+_MASKING = values("add subtract multiply divide select convert reduce broadcast reshape transpose copy")
+"""Operations that cuDNN does between the scores and their exponential: a scale, a bias, a mask."""
 _FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "reduce"}
 
 
@@ -853,7 +856,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
         for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
             below = _below(x.operands[side])
             exponential = next((i for i in below if i.opcode == "exponential"), None)
-            if exponential is None or scores not in _below(exponential.operand):
+            if exponential is None or scores not in origins(exponential.operand, sys.maxsize, _MASKING):
                 continue
             sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operand))
             total = next(sums, None)

@@ -114,6 +114,8 @@ def verdict(
     )
     trials, rows = [s.trial for s in suggestions] + [r.trial for r in relaxed], found.collectives
     loops = [x for x in loops_of(observed.replay.before.computations) if trip_count(x) is None]
+    least = _ROUNDING * (base.us or inf)
+    rounding = (s for s in early if WRITTEN[s.recipe].rounds and (s.trial.us_saved or 0.0) >= least)
     notes = [*compile_time_notes(program or observed.replay.before)] if about_all else []
     if about_all and not notes and config.build.backend == "cpu":
         notes += generated_code_note(account.module)
@@ -128,11 +130,7 @@ def verdict(
         is_ranked=ranking is not None and not budget.skipped,
         untried=tuple(untried),
         slower=tuple(s for s in suggestions if s not in helpful and s.trial.frees_memory(base)),
-        rounding=tuple(
-            s
-            for s in early
-            if WRITTEN[s.recipe].rounds and (s.trial.us_saved or 0.0) >= _ROUNDING * (base.us or inf)
-        ),
+        rounding=tuple(sorted(rounding, key=lambda s: s.trial.gain, reverse=True)),
         together=both,
         compile_time=tuple(notes),
         skipped=budget.skipped,
