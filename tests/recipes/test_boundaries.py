@@ -47,13 +47,11 @@ def column_sum(rows: int, columns: int, dimension: int = 0) -> str:
   ROOT r = f32[{left}]{{0}} reduce(x, zero), dimensions={{{dimension}}}, to_apply=plus""")
 
 
-def joined(rows: int, first: int, second: int, element_type: str = "f32") -> str:
-    def shape(columns: int) -> str:
-        return f"{element_type}[{rows},{columns}]{{1,0}}"
-
-    return entry(f"""  a = {shape(first)} parameter(0)
-  b = {shape(second)} parameter(1)
-  ROOT c = {shape(first + second)} concatenate(a, b), dimensions={{1}}""")
+def joined(rows: int, *columns: int, element_type: str = "f32") -> str:
+    shapes = [f"{element_type}[{rows},{n}]{{1,0}}" for n in (*columns, sum(columns))]
+    parts = "".join(f"  p{k} = {s} parameter({k})\n" for k, s in enumerate(shapes[:-1]))
+    names = ", ".join(f"p{k}" for k in range(len(columns)))
+    return entry(f"{parts}  ROOT c = {shapes[-1]} concatenate({names}), dimensions={{1}}")
 
 
 def read_at(start: str) -> str:
@@ -224,7 +222,8 @@ CASES = [
     ("split-a-column-sum", "gpu", column_sum(2048, 64), column_sum(64, 2048, 1)),
     ("join-by-pads", "gpu", joined(256, 100, 156), joined(255, 100, 156)),
     ("join-by-pads", "gpu", joined(256, 97, 159), joined(256, 96, 160)),
-    ("join-by-pads", "gpu", joined(512, 96, 33), joined(512, 96, 33, "pred")),
+    ("join-by-pads", "gpu", joined(512, 96, 33), joined(512, 96, 33, element_type="pred")),
+    ("join-by-pads", "gpu", joined(512, *[20] * 8), joined(512, *[20] * 9)),
     ("join-by-pads", "gpu", read_at("c, t"), read_at("t, c")),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),

@@ -3,11 +3,12 @@
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction
+from hlofuse.ir import Instruction, Instructions
 from hlofuse.passes.common import make
 from .matching import changed_by, each, is_product, only_reader, origins, readers, where
 from .products import root_for_power
 from .recipe import Recipe
+from .written import fold, replace
 
 
 def _maximum(x: Instruction) -> Instruction | None:
@@ -74,10 +75,11 @@ INDEXING = (
     Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
 )
 _WARP = 32
+_FEW = 8  # parts whose pads are added: each is a test for every element
 
 
 def _has_odd_parts(x: Instruction) -> bool:
-    """True for a concatenate of two arrays in memory order, not of whole warps. False for the columns of
+    """True for a concatenate of a few arrays in memory order, not of whole warps. False for the columns of
     indices that JAX joins for `x[i, j]`, where the program has no concatenate."""
     (dimension,) = x.dimensions
     indexing = [r.operands for r in readers(x) if r.opcode in ("gather", "scatter")]
@@ -85,7 +87,7 @@ def _has_odd_parts(x: Instruction) -> bool:
         return False
     sizes = [o.sizes[dimension] for o in x.operands]
     minor = dimension == x.minor_to_major[0] and x.element_type != "pred"
-    return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.sizes) >= 1 << 16
+    return minor and 1 < len(sizes) <= _FEW and any(n % _WARP for n in sizes) and prod(x.sizes) >= 1 << 16
 
 
 @where("concatenate", ("slice",), ("slice",), only="cpu")
@@ -102,11 +104,11 @@ def _joins(x: Instruction) -> bool:
 def _pads_for_parts(x: Instruction) -> bool:
     if x.opcode != "concatenate":
         return False
-    (along,), (a, b) = x.dimensions, x.operands
-    first = make.padded(x, a, 0, b.sizes[along], along)
-    second = make.padded(x, b, a.sizes[along], 0, along)
-    x.replace_all_uses_with(make.binary(x, "add", first, second))
-    return True
+    (along,), pads, end = x.dimensions, Instructions(), 0
+    for part in x.operands:
+        start, end = end, end + part.sizes[along]
+        pads.append(make.padded(x, part, start, x.sizes[along] - end, along))
+    return replace(x, fold(x, "add", pads))
 
 
 _powers = changed_by(root_for_power, "power")
