@@ -59,7 +59,8 @@ def prepared(module: Module) -> Module:
 
 
 def _simplify_read(x: Instruction) -> None:
-    """A gather at one known place (`jnp.take(x, -1, axis=0)`) becomes a slice; a known choice, one side."""
+    """A gather at one known place (`jnp.take(x, -1, axis=0)`) becomes a slice; one of windows of one row,
+    as `vmap` makes of an index, one of rows; a known choice, one side."""
     test = x.operand.through("broadcast")
     if x.opcode == "select":
         value = formula_values(test) if test.element_count == 1 else None
@@ -74,6 +75,20 @@ def _simplify_read(x: Instruction) -> None:
         first = dict(zip(along, values.ravel().tolist(), strict=True))
         starts = [make.scalar(x, "s32", first.get(d, 0)) for d in dims_of(table)]
         replace(x, make.dynamic_slice(x, table, starts, sizes))
+        return
+    removed, offsets, batch = (
+        numbers_of(x, n) for n in ("collapsed_slice_dims", "offset_dims", "operand_batching_dims")
+    )
+    windows = zip(others(table.rank, [*removed, *batch]), offsets, strict=True)
+    ones = {d: w for d, w in windows if d in along and sizes[d] == 1 < table.sizes[d]}
+    if ones:
+        rest = others(x.rank, [*ones.values()])
+        attributes = {
+            "offset_dims": [rest.index(w) for w in offsets if w in rest],
+            "collapsed_slice_dims": sorted([*removed, *ones]),
+        }
+        new = make.copy_of(x, x.operands, without(x.shape, [*ones.values()]), **attributes)
+        replace(x, make.reshape(x, x.shape, new))
 
 
 def dims_of(x: Instruction) -> list[int]:
