@@ -6,7 +6,7 @@ from itertools import permutations, product
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
-from hlofuse.ir import Instruction, InstructionSequence, Module, computation_of, module_of, reach
+from hlofuse.ir import Dims, Instruction, InstructionSequence, Module, computation_of, module_of, reach
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import numbers_of
@@ -23,7 +23,7 @@ from .matching import (
     sum_of,
 )
 from .recipe import Finding, Recipe, Situation
-from .written import counted_dimension, masked_place, replace, spread, starts_at
+from .written import counted_dimension, masked_place, onehot, others, replace, spread, starts_at, write_at
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 
@@ -68,20 +68,39 @@ def _donate(found: Instruction) -> bool:
 
 
 def write_row(x: Instruction) -> bool:
-    """One row that a mask, or a one-hot factor, puts into a carried array is written alone."""
+    """One row, or one of each part, that a mask or a factor puts into a carried array is written alone."""
     for mask, new, old in _masked(x):
-        along, position = masked_place(mask) or (-1, mask)
+        along, position, batch = _place(mask)
         value = spread_factor(new)
         is_carried = without_bitcasts(old).opcode in ("parameter", "get-tuple-element")
         if along < 0 or along in value[1] or not is_carried or x.byte_size < MIN_BYTES:
             continue
         sizes = dict(enumerate(x.sizes)) | {along: 1}
-        starts = starts_at(x, len(sizes), position, along)
-        written = make.dynamic_update_slice(x, old, over(x, value, [*sizes], sizes), starts)
+        if batch:
+            rows = over(x, value, [*batch, *others(x.rank, [along, *batch])], sizes)
+            body = make.reducer(x, "second", "maximum", x.element_type)
+            body.root = body.parameters[1]
+            written = write_at(x, old, position, rows, along, batch, body)
+        else:
+            starts = starts_at(x, len(sizes), position, along)
+            written = make.dynamic_update_slice(x, old, over(x, value, [*sizes], sizes), starts)
         x.replace_all_uses_with(written)
         _donate(written)
         return True
     return False
+
+
+def _place(mask: Instruction) -> tuple[int, Instruction, Dims]:
+    """The dimension along which a mask has one place in each part, −1 for none, its numbers, and the first
+    dimensions, those of the parts."""
+    along, position = masked_place(mask) or (-1, mask)
+    test, dims = spread(mask)
+    found = onehot(test) if along < 0 else None
+    if found is None:
+        return along, position, ()
+    places = [dims.index(d) for d in range(test.rank)]
+    along = places.pop(found[1])
+    return along if places == [*range(len(places))] else -1, found[0], places
 
 
 def _masked(x: Instruction) -> Iterator[InstructionSequence]:
@@ -176,7 +195,7 @@ _rows = changed_by(write_row, "select")
 _twice = each(_is_second_scatter, "scatter")
 UPDATES = (
     Recipe("donate-the-argument", "Donate what is updated: donate_argnums", _not_donated, _donate),
-    Recipe("write-the-row", "Use dynamic_update_slice, not a mask; donate the array", _rows, write_row),
+    Recipe("write-the-row", "Write the row alone, not by a mask; donate the array", _rows, write_row),
     Recipe("choose-what-is-written", "Choose by the index what is written, not between whole arrays"),
     Recipe("update-the-rows", "Add to the rows that are read, not to the whole table; donate it"),
     Recipe("one-scatter", "Concatenate the updates and scatter once", _twice, _scatter_once),

@@ -254,14 +254,30 @@ def sums_at(
     **attributes: object,
 ) -> Instruction:
     """Sums of rows by index along a dimension, apart for each place of the batch."""
-    shape, rank = array(rows.element_type, sizes), indices.rank
+    table = make.zeros(at, array(rows.element_type, sizes))
+    body = make.reducer(at, "sum", "add", rows.element_type)
+    return write_at(at, table, indices, rows, along, batch, body, **attributes)
+
+
+def write_at(
+    at: Instruction,
+    table: Instruction,
+    indices: Instruction,
+    rows: Instruction,
+    along: int,
+    batch: Sequence[int],
+    body: Computation,
+    **attributes: object,
+) -> Instruction:
+    """A table and rows at indices along a dimension, joined by `body`, apart for each place of the batch."""
+    rank = indices.rank
     return indexed(
         at,
         "scatter",
-        [make.zeros(at, shape), indices, rows],
-        shape,
+        [table, indices, rows],
+        table.shape,
         rank,
-        make.reducer(at, "sum", "add", rows.element_type),
+        body,
         inserted_window_dims=[along],
         scatter_dims_to_operand_dims=[along],
         update_window_dims=range(rank, rows.rank),
