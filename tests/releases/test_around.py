@@ -552,14 +552,14 @@ def test_products_that_triton_takes_keep_their_sizes(release: str, device: str, 
 @pytest.mark.parametrize(("release", "products"), [("0.10.2", 2), ("0.11.1", 1)])
 def test_products_are_merged_below_reshapes_since_0_11(release: str, products: int) -> None:
     module = parse_module(TEXTS["products_merged_below"])
-    DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
+    DotMerger(1 << 25, release=release_of(release)).run(module, OnlySkipped())
     assert sum(i.opcode == "dot" for i in module.entry) == products
 
 
 @pytest.mark.parametrize("release", ["0.10.2", "0.11.1"])
 def test_products_of_an_array_and_of_its_transpose_are_one(release: str) -> None:
     module = parse_module(TEXTS["products_array_transpose"])
-    DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
+    DotMerger(1 << 25, release=release_of(release)).run(module, OnlySkipped())
     assert sum(i.opcode == "dot" for i in module.entry) == 1
 
 
@@ -581,6 +581,6 @@ def test_before_0_11_merged_products_have_one_layout_and_what_follows_stays(
     }}"""
     for layout, count in (("0,1", products), ("1,0", 1)):
         module = parse_module(text.format(layout, layout))
-        DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
+        DotMerger(1 << 25, release=release_of(release)).run(module, OnlySkipped())
         assert sum(i.opcode == "dot" for i in module.entry) == count
         assert count > 1 or sum(i.opcode == "transpose" for i in module.entry) == chain
