@@ -461,9 +461,10 @@ def _choose_row(x: Instruction) -> None:
         ((along, place),) = starts.items()
         places = starts_at(x, x.rank, make.resized(x, place, []), along)
         row = make.dynamic_slice(x, old, places, [1 if d == along else n for d, n in enumerate(x.sizes)])
-        rows = [part, make.reshape(x, part.shape, row)][:: 1 if new is sides[0] else -1]
+        rows = part, make.reshape(x, part.shape, row)
+        chosen, other = rows if new is sides[0] else rows[::-1]
         mask = make.broadcast(x, part.shape.with_element_type("pred"), test.operand)
-        x.replace_all_uses_with(make.copy_of(new, [old, place, make.select(x, mask, *rows)]))
+        x.replace_all_uses_with(make.copy_of(new, [old, place, make.select(x, mask, chosen, other)]))
 
 
 def scan_linear(loop: Instruction) -> bool:

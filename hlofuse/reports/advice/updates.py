@@ -9,7 +9,7 @@ from hlofuse.analysis.hlo_value import Index
 from hlofuse.ir import Dims, Instruction, InstructionSequence, Module, computation_of, module_of, reach
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
-from hlofuse.passes.common.shapes import numbers_of
+from hlofuse.passes.common.shapes import numbers_of, others
 from .contracting import over, spread_factor
 from .matching import (
     MIN_BYTES,
@@ -23,7 +23,7 @@ from .matching import (
     sum_of,
 )
 from .recipe import Finding, Recipe, Situation
-from .written import counted_dimension, masked_place, onehot, others, replace, spread, starts_at, write_at
+from .written import counted_dimension, masked_place, onehot, replace, spread, starts_at, write_at
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 
@@ -100,7 +100,7 @@ def _place(mask: Instruction) -> tuple[int, Instruction, Dims]:
         return along, position, ()
     places = [dims.index(d) for d in range(test.rank)]
     along = places.pop(found[1])
-    return along if places == [*range(len(places))] else -1, found[0], places
+    return along if places == [*range(len(places))] else -1, found[0], tuple(places)
 
 
 def _masked(x: Instruction) -> Iterator[InstructionSequence]:
