@@ -13,9 +13,10 @@ from hlofuse.analysis.convolution import dimension_numbers, window_dimensions, w
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops, first_leaf
-from hlofuse.analysis.kernels import computed_in, end_of, inside
+from hlofuse.analysis.kernels import computed_in, end_of, inside, origin
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, Shape, values, with_trait
+from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, Shape, computation_of, values, with_trait
+from hlofuse.ir.grouping import reach
 
 Work = dict[str, float]  # Amounts by the name of their rate; each amount by its rate is a time in nanoseconds
 FRESH = 32 << 20  # bytes from which on an allocation takes fresh pages from the system in each run (glibc)
@@ -53,6 +54,10 @@ _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
 _UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
 _FEW_PADS = 8  # whose conditions fit into the registers of a loop (measured with 1 to 20)
 _BYTES_OF_A_VECTOR = 4  # for one number of 32 bits (measured with additions, comparisons and shifts)
+_JOINED = 1 / 3  # elements of joined rows for one that is read at one place, half of a scattered column's
+_PREDICTED = (
+    4_000  # choices of rows that a processor remembers from run to run (measured with 4,000 to 24,000)
+)
 _COVERED = 50  # instructions of an element that its reads cover (measured with chains of up to 30 steps)
 _REPEATED = 25  # sorted updates of one place, half of which wait for the update before
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
@@ -176,6 +181,8 @@ class _Loops:
         self._operations = defaultdict[tuple[str, str, bool], float](float)
         self._one_by_one = set[Instruction]()
         self._chosen = set[Instruction]()
+        self._shifted = set[Instruction]()  # below a slice that begins within a row
+        self._joined = set[Instruction]()  # read by rows that join several of theirs
         self._awaited = set[Instruction]()
         self._whole = set[Instruction]()  # the parts of concatenates among these are loops of their own
         self._other = defaultdict[str, float](float)
@@ -207,18 +214,30 @@ class _Loops:
         found["element one by one"] += sum(self._pads[_FEW_PADS:])
         if has_vectors:
             found["deep operation"] += max(self._instructions - _COVERED * self._iterations, 0)
-        for (opcode, kind, is_scalar), count in self._operations.items():
+        rest = self._rest() if has_vectors and not is_whole else 0.0
+        for (opcode, kind, is_apart), whole in self._operations.items():
             named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
-            is_serial = is_scalar or self._is_serial
-            scalar = "scalar " if is_scalar or not has_vectors else ""
-            if opcode in _SLOW:
-                scalar = "serial " if is_serial else scalar
-            if opcode in _CHAINED and not is_serial:
-                if is_whole:
-                    found["polynomial one by one"] += count
-                count *= self._padding
-            found[f"{scalar}{named} {kind}"] += count
+            parts = ((is_apart, whole * (1 - rest)), (True, whole * rest))
+            for is_scalar, count in parts if rest else parts[:1]:
+                is_serial = is_scalar or self._is_serial
+                scalar = "scalar " if is_scalar or not has_vectors else ""
+                if opcode in _SLOW:
+                    scalar = "serial " if is_serial else scalar
+                if opcode in _CHAINED and not is_serial:
+                    if is_whole:
+                        found["polynomial one by one"] += count
+                    count *= self._padding
+                found[f"{scalar}{named} {kind}"] += count
         return dict(found)
+
+    def _rest(self) -> float:
+        """The part of a row without vectors; four left over take half of their time. A row of less than two
+        vectors has none unless LLVM unrolls it or all is simple (measured with rows of 2 to 207, 0.11.1)."""
+        row = self._row
+        rest = row % 4 + row % _SHORTEST // 4 * 2
+        if self._by_tiles or self._has_loop or not rest or (row - 1) * self._body <= _WHOLE:
+            return 0.0
+        return rest / row if row >= _ROW else any(opcode in _CHAINED for opcode, *_ in self._operations)
 
     def follow(self, kernel: Instruction) -> bool:
         """Count the work of a kernel; False if it is too much."""
@@ -256,6 +275,10 @@ class _Loops:
             is_by_parts = self._by_parts and self._row >= _UNROLLED  # each in a loop of its own
             if x in self._chosen or (x.opcode == "concatenate" and x not in whole and not is_by_parts):
                 self._chosen.update(x.operands)
+            for below in (self._shifted, self._joined):
+                if x in below and x.opcode != "broadcast":
+                    below.update(x.operands)
+            self._shifted.update([x] if x.opcode == "bitcast" and len(accesses) > 1 else ())
             if x.opcode == "parameter" and len(accesses) > 1:
                 self._other["read again"] += sum(n for _, n in accesses.values()) * (1 - 1 / len(accesses))
             if total > _MOST_ACCESSES:
@@ -290,7 +313,8 @@ class _Loops:
             self._is_padded |= is_border
             self._pads.append(count)
             self._is_apart |= between and self._row >= _UNROLLED
-            is_branch |= is_border or between or self._has_short_rows
+            is_branch |= between
+            self._chosen.update(operands if is_border or self._has_short_rows else ())
         if is_branch:
             self._one_by_one.update(operands)  # within a branch, or a loop with several results
         if opcode in ("constant", "iota", "rng", "partition-id", "replica-id"):
@@ -330,19 +354,37 @@ class _Loops:
                 self._operations[named, kind, is_scalar] += max(own_count, least)
                 if inner is not None:
                     self._body += 3 if opcode in _EXTREME else 1
+            if opcode == "select" and 0 < self._row < _SHORTEST:
+                is_same = operands[0].opcode == "broadcast" and inner not in operands[0].dimensions
+                below = reach(operands[0].operands if is_same else (), lambda i: i.operands)
+                if any(i.opcode == "parameter" and i.rank for i in below):  # of data, for a row
+                    self._other["choice of a row"] += 0.4 * max(count / self._row - _PREDICTED, 0)
             is_part = opcode == "get-tuple-element"
             return [
                 (o, index, inner if is_part or o.rank == shape.rank else None, count)
                 for o in dict.fromkeys(operands)
             ]
         if opcode in ("bitcast", "reshape"):
-            return [(operands[0], own, _same_place(shape, operands[0].shape, inner), count)]
+            place = _same_place(shape, operands[0].shape, inner)
+            length = operands[0].sizes[place] if place is not None else 0
+            is_part = inner is not None and 0 < length < shape.dimensions[inner]
+            if is_part and not self._by_tiles and without_bitcasts(x).opcode != "concatenate":
+                self._joined.update(operands)
+                self._shifted.update(operands if x in self._shifted or length % _INTERLEAVED else ())
+            return [(operands[0], own, place, count)]
         if opcode == "transpose":
             self._count_joined(x, inner, count)
             # Short rows that are neighbours no more do not fill a vector together.
             is_minor = inner is not None and x.dimensions[inner] == operands[0].minor_to_major[0]
             self._is_apart |= is_minor and self._row <= _SHORTEST
             return [(operands[0], own, None if inner is None else x.dimensions[inner], count)]
+        is_cut = opcode == "slice" and strides_of(shape) != strides_of(operands[0].shape)
+        if (is_cut or opcode == "reverse") and x in self._joined:
+            self._is_serial = True
+            each = 1.0 if without_bitcasts(operands[0]).user_count > 1 else _JOINED
+            self._other["element of joined rows"] += count * each
+        elif x in self._joined and x in self._shifted and opcode == "broadcast" and x.dimensions:
+            self._other["element of joined rows"] += count * _JOINED
         if opcode == "broadcast":
             if inner in x.dimensions:
                 return [(operands[0], own, x.dimensions.index(inner), count)]
@@ -358,6 +400,8 @@ class _Loops:
                 self._lines("scattered", shape, rows, row)
             return [(operands[1], own, inner, count)]
         if opcode in ("slice", "dynamic-slice"):
+            is_within = opcode == "slice" and inner is not None and x.attributes["slice"][inner].start
+            self._shifted.update(operands if is_within else ())
             return [(operands[0], own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
             is_by_parts = x in self._whole or (self._by_parts and self._row > _SHORTEST)
@@ -393,9 +437,12 @@ class _Loops:
             run = _window_run(x)
             runs = lines = updates / run
             self._other["scattered row"] += runs
-            self._other["element of joined rows"] += updates if runs > rows else 0
-            if x.raw("indices_are_sorted") == "true":
+            self._other["element of joined rows"] += 2 * updates * _JOINED if runs > rows else 0
+            is_sorted = x.raw("indices_are_sorted") == "true"
+            if is_sorted or not computation_of(origin(operands[len(operands) // 2])).parameters:
                 lines = min(runs, x.operand.byte_size / _LINE)
+                lines = lines if runs <= 2 * lines else 0  # the processor reads ahead
+            if is_sorted:
                 places = max(x.operand.element_count * rows / max(updates, 1), 1)
                 self._other["scattered row at one place"] += rows * rows / (rows + _REPEATED * places)
             self._other["scattered element"] += updates
@@ -670,6 +717,9 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
                 found["other repeated reduce"] = 1.0  # without a rate: nobody knows how often
             along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
             direction = "rows" if along else "columns"
+            terms = without_bitcasts(x.operand.operand if x.operand in squares else x.operand)
+            if not along and is_elementwise(terms) and x is not without_bitcasts(end_of(fusion)):
+                found[f"ynn operation {kind}"] += 2 * source.element_count  # YNNPACK stores what it sums
             found[f"ynn reduce {direction} {_kind(source)}"] += source.element_count
             reduced = source.element_count / _run(source, x.dimensions)
             is_extreme = along and x.to_apply.root.opcode in _EXTREME
