@@ -366,11 +366,11 @@ class _Loops:
             ]
         if opcode in ("bitcast", "reshape"):
             place = _same_place(shape, operands[0].shape, inner)
-            length = operands[0].sizes[place] if place is not None else 0
-            is_part = inner is not None and 0 < length < shape.dimensions[inner]
+            own_row = operands[0].sizes[place] if place is not None else 0
+            is_part = inner is not None and 0 < own_row < shape.dimensions[inner]
             if is_part and not self._by_tiles and without_bitcasts(x).opcode != "concatenate":
                 self._joined.update(operands)
-                self._shifted.update(operands if x in self._shifted or length % _INTERLEAVED else ())
+                self._shifted.update(operands if x in self._shifted or own_row % _INTERLEAVED else ())
             return [(operands[0], own, place, count)]
         if opcode == "transpose":
             self._count_joined(x, inner, count)
@@ -381,8 +381,8 @@ class _Loops:
         is_cut = opcode == "slice" and strides_of(shape) != strides_of(operands[0].shape)
         if (is_cut or opcode == "reverse") and x in self._joined:
             self._is_serial = True
-            each = 1.0 if without_bitcasts(operands[0]).user_count > 1 else _JOINED
-            self._other["element of joined rows"] += count * each
+            weight = 1.0 if without_bitcasts(operands[0]).user_count > 1 else _JOINED
+            self._other["element of joined rows"] += count * weight
         elif x in self._joined and x in self._shifted and opcode == "broadcast" and x.dimensions:
             self._other["element of joined rows"] += count * _JOINED
         if opcode == "broadcast":
