@@ -4,7 +4,7 @@ product: of the shared operand as in its source, of the other one batch, free an
 exchanged where the first product has its free dimension last (`MergeCluster`)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,6 +13,7 @@ from hlofuse.ir import Computation, Instruction, InstructionMap, Module, Record,
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import ReleasePass, any_change
+from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
@@ -200,6 +201,7 @@ _FLOPS_PER_BYTE = 290.0  # done in the time that a byte takes from memory
 _MAX_RATIO = 20  # the limit for the ratio of free sizes of merged products
 _MIN_SAVINGS = 1e-5
 _SHAPES = ("transpose", "reshape")
+_ROWS_BY_COLUMNS = DotDimensions(lhs_contracting=(1,), rhs_contracting=(0,))
 Key = tuple[int, tuple[int, ...], str, str, str, str, str]
 
 
@@ -224,7 +226,14 @@ class DotMerger(ReleasePass):
         products = []
         for key in sorted(classes):
             usages = sorted(classes[key], key=lambda usage: (usage.size if weighs else 0, usage.dot.id))
-            while group := self._group([u for u in usages if u.dot not in replacements], order):
+            # By their places: a merged product takes that of the first of its parts.
+            pairs = ((usages[i], usages[j]) for i, j in combinations(range(len(usages)), 2))
+            left = ((a, b) for a, b in pairs if not {a.dot, b.dot} & replacements.keys())
+            while group := (
+                self._group([u for u in usages if u.dot not in replacements], order)
+                if weighs
+                else self._pair(left, order)
+            ):
                 on_left = 2 * sum(usage.side == 0 for usage in group) >= len(group) + weighs
                 product, results = merge(group, on_left)
                 replacements.update((u.dot, result) for u, result in zip(group, results, strict=True))
@@ -252,8 +261,6 @@ class DotMerger(ReleasePass):
         """The first two or more that go together (`FindDotsToMerge`)."""
         if len(usages) < 2:
             return []
-        if not self.release.weighs_merged_products:
-            return self._pair(usages, order)
         dims, first = usages[0].shared_dimensions, usages[0]
         batch, free, contracting = (dims.total(category) for category in (BATCH, FREE, CONTRACTING))
         shared_bytes = first.shared.byte_size
@@ -275,18 +282,25 @@ class DotMerger(ReleasePass):
                 return sorted(group, key=lambda u: (-(u.size & -u.size), -u.size, u.dot.id))
         return []
 
-    def _pair(self, usages: Sequence[Usage], order: "_Order") -> list[Usage]:
+    def _pair(self, pairs: Iterable[tuple[Usage, Usage]], order: "_Order") -> list[Usage]:
         """The first two of which one is small (`MergeDots`)."""
-        for a, b in combinations(usages, 2):
+        for a, b in pairs:
             is_small = min(_bytes(a.dot), _bytes(b.dot)) <= self.max_size
-            if is_small and _is_laid_out_as(a, b) and not order.connected(a.dot, b.dot):
+            if is_small and _go_together(a, b) and not order.connected(a.dot, b.dot):
                 return sorted((a, b), key=lambda usage: usage.side)
         return []
 
 
-def _is_laid_out_as(a: Usage, b: Usage) -> bool:
-    others = a.side != b.side or a.other.minor_to_major == b.other.minor_to_major
-    return others and a.dot.minor_to_major == b.dot.minor_to_major
+def _go_together(a: Usage, b: Usage) -> bool:
+    """True for one operand on one side, else for a matrix and its transpose (`TryMergeOperand`)."""
+    dims = DotDimensions.of(a.dot)
+    if a.dot.minor_to_major != b.dot.minor_to_major or dims != DotDimensions.of(b.dot):
+        return False
+    if a.side == b.side:
+        joins = a.other.minor_to_major == b.other.minor_to_major and len(a.other_dimensions.groups[FREE]) == 1
+        return a.shared is b.shared and joins
+    is_transposed = a.shared.past("transpose") is b.shared or b.shared.past("transpose") is a.shared
+    return dims == _ROWS_BY_COLUMNS and a.shared.rank == 2 and a.shared is not b.shared and is_transposed
 
 
 def _bytes(dot: Instruction) -> int:
