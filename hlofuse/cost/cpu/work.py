@@ -52,6 +52,7 @@ _EXTREME_ROW = 0.35  # the time of a row's maximum, in sums
 _REDUCED_PART = 32_768  # elements of a row that YNNPACK reduces before it goes on with the next row
 _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
 _UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
+_PEELED = 7  # elements of padding before a row that LLVM makes iterations of their own (measured with tanh)
 _FEW_PADS = 8  # whose conditions fit into the registers of a loop (measured with 1 to 20)
 _BYTES_OF_A_VECTOR = 4  # for one number of 32 bits (measured with additions, comparisons and shifts)
 _JOINED = 1 / 3  # elements of joined rows for one that is read at one place, half of a scattered column's
@@ -310,6 +311,7 @@ class _Loops:
         if opcode == "pad" and inner is not None:  # LLVM asks once for a row with padding at one end
             low, high, between = _padding(x, inner)
             is_border = low > 0 < high
+            self._chosen.update(operands if low > _PEELED or high > 1 else ())
             self._is_padded |= is_border
             self._pads.append(count)
             self._is_apart |= between and self._row >= _UNROLLED
