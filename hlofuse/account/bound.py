@@ -208,10 +208,9 @@ def open_end(row: Launched) -> str:
     if work == "convolutions" and _copies_windows(x):
         return "library convolution that only copies windows: gather or slice them"
     if work == "sorts" and not is_radix_sort(x):
-        return f"XLA's own sort{_key_of_no_radix_sort(end_of(x))}"
-    matrices = math.prod(x.operands[0].sizes[:-2]) if custom_call_target(x) in _ONE_BY_ONE else 1
-    if matrices > 1:
-        return f"{matrices:,} matrices one after another: small ones run at once if jnp writes them out"
+        return f"XLA's own sort{_reason_against_cub(end_of(x))}"
+    if custom_call_target(x) in _ONE_BY_ONE and (count := math.prod(x.operand.sizes[:-2])) > 1:
+        return f"{count:,} matrices one after another: small ones run at once if jnp writes them out"
     return "" if is_own else _OPEN.get(work, "")
 
 
@@ -221,14 +220,12 @@ _ONE_BY_ONE = ("cusolver_orgqr_ffi", "cusolver_gesvd_ffi")
 """Targets that loop over matrices on the host (`jaxlib/gpu/solver_kernels_ffi.cc`)."""
 
 
-def _key_of_no_radix_sort(sort: Instruction) -> str:
+def _reason_against_cub(sort: Instruction) -> str:
     """The cure for a long row that is sorted with its indices by signed keys of 64 bits."""
-    key, rest = sort.operands[0], sort.operands[1:]
-    is_row = key.sizes[-1:] == (key.element_count,) and key.element_count >= _LONG
-    is_indexed = bool(rest) and all(o.opcode == "iota" for o in rest)
-    if not is_row or not is_indexed or key.element_type != "s64":
-        return ""
-    return ": CUB takes s32 and u64 keys with indices, not s64"
+    key = sort.operands[0]
+    is_indexed = {o.opcode for o in sort.operands[1:]} == {"iota"}
+    is_long = key.element_type == "s64" and key.sizes[0] == key.element_count >= _LONG
+    return ": CUB takes s32 and u64 keys with indices, not s64" if is_indexed and is_long else ""
 
 
 def _updates_of_a_place(x: Instruction) -> int:

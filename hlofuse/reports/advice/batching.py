@@ -83,18 +83,13 @@ class Batch:
                     self.computed[x] = number
                 elif self.body.root.operands[x.tuple_index] is x:
                     self.fixed[x] = self.init[x.tuple_index]
-            elif x.opcode == "dynamic-slice" and self._is_own_row(x):
-                self.fixed[x.operand] = self.init[x.operand.tuple_index]
-                if (rows := self._slices(x)) is not None:
-                    self.computed[x] = rows
-                del self.fixed[x.operand]
             elif x.opcode == "while" and (state := self._iterated(x)) is not None:
                 self.computed[x] = state
             elif has_side_effect(x) or x.called_computations[1:]:
                 continue
             elif all(o in self.fixed for o in x.operands):
                 self.fixed[x] = self._add(x.clone([self.fixed[o] for o in x.operands]))
-            elif self.knows(*x.operands):
+            elif self.knows(*x.operands) or self._is_own_row(x):
                 found = self._batched(x)
                 if found is not None:
                     self.computed[x] = found
@@ -115,16 +110,16 @@ class Batch:
         rows = x.rank and x.sizes[0] >= self.trips and is_element(x.operand, self.given, k)
         if not rows or len(x.users) > 1:
             return None
-        part, starts = written_part(x) or (None, {})
-        place = self._place([*starts.values()]) if starts else 0
-        reads = [u for u in x.operand.users if u is not x]
-        own = is_read and all(self.reads_own_part(u) and self._place(u.operands[1:]) == place for u in reads)
-        is_row = part is not None and (x.opcode == "scatter" or part.sizes[0] == 1)
-        return part if is_row and place in places and (own or not reads) else None
+        part, starts = written_part(x) or (x, {0: x})
+        place = self._place([*starts.values()])
+        reads = {*x.operand.users} - {x}
+        own = all(self.reads_own_part(u) and self._place(u.operands[1:]) == place for u in reads)
+        is_row = (x.opcode == "scatter" or part.sizes[0] == 1) and place in places
+        return part if is_row and own and (is_read or not reads) else None
 
     def _is_own_row(self, x: Instruction) -> bool:
-        is_carried = x.operand.opcode == "get-tuple-element" and x.operand.operand is self.given
-        return is_carried and self.written(x.operand.tuple_index, (1, -1), is_read=True) is not None
+        is_part = x.opcode == "dynamic-slice" and x.operand in self.given.users
+        return is_part and self.written(x.operand.tuple_index, (1, -1), is_read=True) is not None
 
     def stacked(self, element: Instruction) -> Instruction | None:
         """The row that each iteration writes of an element with as many rows as iterations; else None."""
@@ -251,7 +246,7 @@ class Batch:
 
     def _slices(self, x: Instruction) -> Instruction | None:
         """The array of which each iteration reads its own part, or one element along a dimension."""
-        whole = self.fixed.get(x.operand)
+        whole = self.init[x.operand.tuple_index] if self._is_own_row(x) else self.fixed.get(x.operand)
         if whole is None:
             rows = self.computed[x.operand]
             starts = self._starts(x.operands[1:])

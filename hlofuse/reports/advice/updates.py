@@ -23,7 +23,7 @@ from .matching import (
     sum_of,
 )
 from .recipe import Finding, Recipe, Situation
-from .written import counted_dimension, masked_place, onehot, replace, spread, starts_at, write_at
+from .written import counted_dimension, masked_place, onehot, replace, spread, starts_at, sums_at
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 
@@ -77,10 +77,8 @@ def write_row(x: Instruction) -> bool:
             continue
         sizes = dict(enumerate(x.sizes)) | {along: 1}
         if batch:
-            rows = over(x, value, [*batch, *others(x.rank, [along, *batch])], sizes)
-            body = make.reducer(x, "second", "maximum", x.element_type)
-            body.root = body.parameters[1]
-            written = write_at(x, old, position, rows, along, batch, body)
+            rows = over(x, value, others(x.rank, [along]), sizes)
+            written = sums_at(x, position, rows, x.sizes, along, batch, old)
         else:
             starts = starts_at(x, len(sizes), position, along)
             written = make.dynamic_update_slice(x, old, over(x, value, [*sizes], sizes), starts)
@@ -95,10 +93,9 @@ def _place(mask: Instruction) -> tuple[int, Instruction, Dims]:
     dimensions, those of the parts."""
     along, position = masked_place(mask) or (-1, mask)
     test, dims = spread(mask)
-    found = onehot(test) if along < 0 else None
-    if found is None:
+    if along >= 0 or (found := onehot(test)) is None:
         return along, position, ()
-    places = [dims.index(d) for d in range(test.rank)]
+    places = list(map(dims.index, range(test.rank)))
     along = places.pop(found[1])
     return along if places == [*range(len(places))] else -1, found[0], tuple(places)
 

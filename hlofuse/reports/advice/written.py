@@ -251,31 +251,19 @@ def sums_at(
     sizes: Ints,
     along: int,
     batch: Ints,
+    written_to: Instruction | None = None,
     **attributes: object,
 ) -> Instruction:
-    """Sums of rows by index along a dimension, apart for each place of the batch."""
-    table = make.zeros(at, array(rows.element_type, sizes))
+    """Sums of rows by index along a dimension, apart for each place of the batch; or rows in an array."""
+    shape, rank = array(rows.element_type, sizes), indices.rank
     body = make.reducer(at, "sum", "add", rows.element_type)
-    return write_at(at, table, indices, rows, along, batch, body, **attributes)
-
-
-def write_at(
-    at: Instruction,
-    table: Instruction,
-    indices: Instruction,
-    rows: Instruction,
-    along: int,
-    batch: Sequence[int],
-    body: Computation,
-    **attributes: object,
-) -> Instruction:
-    """A table and rows at indices along a dimension, joined by `body`, apart for each place of the batch."""
-    rank = indices.rank
+    if written_to is not None:
+        body.root = body.parameters[1]
     return indexed(
         at,
         "scatter",
-        [table, indices, rows],
-        table.shape,
+        [written_to or make.zeros(at, shape), indices, rows],
+        shape,
         rank,
         body,
         inserted_window_dims=[along],

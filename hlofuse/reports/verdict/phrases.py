@@ -105,8 +105,6 @@ def counting_lines(v: Verdict) -> Iterator[str]:
     if t.in_branches:
         kernels = plural(t.in_branches, "kernel")
         yield f"Conditionals: {kernels} in branches; only the costliest branch counts"
-    if v.copies_a_branch:
-        yield "What a branch returns unchanged is copied: make it the first of jax.lax.switch"
 
 
 def shares_lines(v: Verdict, width: int) -> list[str]:

@@ -18,7 +18,6 @@ from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argume
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.chunks import CHUNKS
-from hlofuse.reports.advice.matching import MIN_BYTES
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.advice.written import compile_time_notes, generated_code_note
 from hlofuse.reports.common.facts import Facts, place_of
@@ -41,7 +40,6 @@ _WORTH_TRYING = 0.95  # the part of the time below which a change is, though the
 _ROUNDING = 0.05  # the part of the time that is worth digits
 _UNTIMED = 3  # percent of the time that a change is ranked by which replaces kernels of unknown time
 _STAKE = 0.1  # the part of the time that it touches by which a change without a time is ranked
-_FIRST_ALONE = Span(until="0.11.0")  # releases that hand on without a copy what the first branch returns
 _CONVERTS_LAUNCHES = Span("0.8")  # before, command buffers are calls in the final module
 
 
@@ -138,8 +136,6 @@ def verdict(
         collectives=with_constraints(rows, program) if program and rows else rows,
         counts_to_an_argument=bool(loops) and all(map(counts_to_an_argument, loops)),
         awaited_elements=max(map(awaited_elements, loops), default=0),
-        copies_a_branch=_FIRST_ALONE.includes(config.release.name)
-        and any(map(_copies_a_branch, account.module.instructions())),
     )
 
 
@@ -195,21 +191,6 @@ def _may_change(backend: str, release: Release) -> Predicate:
     if backend != "gpu":
         return lambda x: x.fusion_kind != "kCustom" and x.opcode not in ("dot", "convolution", "sort")
     return lambda x: may_be_fused(x, release)
-
-
-def _copies_a_branch(x: Instruction) -> bool:
-    """True for a conditional with a copy of what a branch after the first returns as only it reads it."""
-    branches = (
-        list(zip(x.called_computations, x.operands[1:], strict=True))[1:] if x.opcode == "conditional" else ()
-    )
-    for branch, given in branches:
-        for o in branch.root.operands if given.opcode == "tuple" else ():
-            element = o.through("copy", "bitcast")
-            if o.opcode == "copy" and o.byte_size >= MIN_BYTES and element.opcode == "get-tuple-element":
-                value = given.operands[element.tuple_index]
-                if element.operand is branch.parameters[0] and {*value.users} <= {*x.operands}:
-                    return True
-    return False
 
 
 def _below(floor: ProgramFloor | None, found: Iterable[Totals | None]) -> ProgramFloor | None:
