@@ -266,6 +266,20 @@ def test_a_loop_under_vmap_says_for_how_many_elements_it_goes_on(hlofuse: Run, t
     assert "One runs until" not in hlofuse("explain", path, "--target", "cpu").out
 
 
+def test_what_devices_and_library_calls_wait_for(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "waits.hlo"
+    for name, old, new, texts in (
+        ("agreed", "is_spmd_generated", "user", ["jax.shard_map is around the loop"]),
+        ("slow", "131072", "131071", ["not s64", "1,000 matrices one after another"]),
+    ):
+        path.write_text(TEXTS[name])
+        out = " ".join(hlofuse("explain", path, *H100).out.split())
+        path.write_text(TEXTS[name].replace(old, new))
+        other = hlofuse("explain", path, *H100).out
+        assert all(text in out for text in texts)
+        assert texts[0] not in other
+
+
 DUPLICATES = TEXTS["duplicates"]
 
 
