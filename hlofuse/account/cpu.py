@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from hlofuse.analysis.async_ops import wrapped_operation
-from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.flops import dot_flops
 from hlofuse.analysis.hlo_alias import alias_config
@@ -52,7 +51,7 @@ class CpuTimes:
         self._sorts_rows_at_once = _SORTS_ROWS_AT_ONCE.includes(release.name)
         self._rules = cpu_emitters.rules_of(release)
         self.costs = KernelCosts()
-        self._cached = dict[Instruction, tuple[Work | None, float, Cost]]()
+        self._cached = dict[Instruction, tuple[Work | None, float]]()
 
     def us(self, kernel: Instruction, shares: Shares | None = None, least: bool = False) -> float | None:
         """Microseconds of one run without its launch; None where it is not known. `least`: of what is."""
@@ -74,16 +73,17 @@ class CpuTimes:
         """The amounts of one run, or None. `shares` are those of `reuse`; without, the kernel runs alone."""
         if is_small_call(kernel):
             return self._loop_work(kernel)
-        work, parts, cost = self._plain_work(kernel)
+        work, parts = self._plain_work(kernel)
         if work is None:
             return None
-        found = at_levels(work, shares or {self.device.caches.level(cost.bytes_accessed / parts): 1.0})
+        size = self.costs.instruction(kernel).bytes_accessed / parts
+        found = at_levels(work, shares or {self.device.caches.level(size): 1.0})
         if "task" in found and computation_of(kernel).callers:
             found["task in a loop"] = found.pop("task")  # a thread that was busy a moment ago is awake
         return found
 
-    def _plain_work(self, kernel: Instruction) -> tuple[Work | None, float, Cost]:
-        """The amounts of one run wherever its bytes are, the number of its tasks, and its cost."""
+    def _plain_work(self, kernel: Instruction) -> tuple[Work | None, float]:
+        """The amounts of one run wherever its bytes are, and the number of its tasks."""
         if kernel in self._cached:
             return self._cached[kernel]
         threads, operation = self.device.threads, wrapped_operation(kernel) or kernel
@@ -93,7 +93,7 @@ class CpuTimes:
         else:
             tasks = threads if kind in _THREADED else parallel_tasks(operation, threads, self.costs.counts)
         work = work_of(operation, kind, tasks, self.device.caches, cost.bytes_accessed)
-        self._cached[kernel] = work, tasks, cost
+        self._cached[kernel] = work, tasks
         return self._cached[kernel]
 
     def reuse(self, computations: Iterable[Computation]) -> dict[Instruction, Shares]:
@@ -142,10 +142,8 @@ class CpuTimes:
         module = computation.module
         for x in computation if module and module.is_scheduled else computation.post_order():
             if is_kernel(x):
-                if is_small_call(x):
-                    tasks, cost = 1.0, self.costs.instruction(x)
-                else:
-                    _, tasks, cost = self._plain_work(x)
+                cost = self.costs.instruction(x)
+                tasks = 1.0 if is_small_call(x) else self._plain_work(x)[1]
                 passed = _passed(x)
                 values: dict[object, float]
                 if passed:

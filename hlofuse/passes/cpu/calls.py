@@ -25,8 +25,10 @@ def parallel_tasks(x: Instruction, threads: int, costs: CostAnalysis | None = No
     shape = _indexed_shape(x)
     if threads == 1 or shape is None or not _is_divisible(x):
         return 1
-    cost = (costs or CostAnalysis()).instruction(x)
-    return max(math.prod(partition_counts(shape, _tasks(cost, threads))), 1)  # of an empty array
+    if costs is None:
+        costs = CostAnalysis()
+    tasks = _tasks(costs.instruction(x), threads)
+    return max(math.prod(partition_counts(shape, tasks)), 1)  # of an empty array
 
 
 def _tasks(cost: Cost, threads: int) -> int:

@@ -48,11 +48,10 @@ class _Driver(FusionDriver):
     def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:
         return "kOutput" if cpu_predicates.is_output_fusible(producer, consumer) else "kLoop"
 
-    def holds(self, producer: Instruction, fusion: Instruction) -> bool:
-        code = self._refusal.rule.code
+    def holds(self, refusal: Verdict, producer: Instruction, fusion: Instruction) -> bool:
         # Other rules come before the second one, whose answers may change.
-        return code == "IF004" or (
-            code == "CPU012"
+        return refusal.rule.code == "IF004" or (
+            refusal.rule.code == "CPU012"
             and producer.opcode != "reduce"
             and all(o.opcode != "dot" for o in producer.operands)
             and not in_place_pairs(fusion, self.release)

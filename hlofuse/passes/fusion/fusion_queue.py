@@ -1,7 +1,7 @@
 """The order of consumers and of their operands (`ReversePostOrderFusionQueue`)."""
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -17,14 +17,11 @@ class ReversePostOrderQueue:
     def __init__(self, computation: Computation) -> None:
         self._order: list[Instruction | None] = list(computation.post_order())
         self._position = {x: k for k, x in enumerate(self._order) if x is not None}
-        self._open = dict[Instruction, list[tuple[int, Instruction]]]()
-        """For a fusion with operands whose refusal holds: the remaining ones, by their places from the end.
-        The place of a queued instruction changes only when it is considered."""
-        self._settled = dict[Instruction, set[Instruction]]()
-        """The operands of such a fusion that are refused for good."""
+        self._settled = defaultdict[Instruction, set[Instruction]](set)  # Refused to a fusion for good
+        self._refused = defaultdict[Instruction, set[Instruction]](set)  # Refused until a user is fused
 
-    def next(self) -> tuple[Instruction, Iterator[int]] | None:
-        """The next consumer and its operands still queued and not `settled`, the queue's latest first."""
+    def next(self) -> tuple[Instruction, list[int]] | None:
+        """The next consumer and its operands still queued and not refused, the queue's latest first."""
         order, position = self._order, self._position
         while order and order[-1] is None:
             order.pop()
@@ -33,52 +30,25 @@ class ReversePostOrderQueue:
         consumer = order.pop()
         assert consumer is not None
         del position[consumer]
-        operands, candidates = consumer.operands, self._open.get(consumer)
-        if candidates is not None:  # a fusion reads each operand once
-            return consumer, self._numbers(operands, candidates)
-        place = position.get
-        numbers = [(-p, k) for k, p in enumerate(map(place, operands)) if p is not None]
+        settled = self._settled.get(consumer, ())
+        refused = self._refused.get(consumer, ())
+        numbers = [
+            (-position[o], k)
+            for k, o in enumerate(consumer.operands)
+            if o in position and o not in settled and o not in refused
+        ]
         numbers.sort()
-        return consumer, (k for _, k in numbers)
+        return consumer, [k for _, k in numbers]
 
     def fused(self, fusion: Instruction, producer: Instruction) -> None:
         """`fusion` has just taken `producer` in and is considered next (`OnFusingInstruction`)."""
         self._position[fusion] = len(self._order)
         self._order.append(fusion)
-        if (candidates := self._open.get(fusion)) is not None:
-            self._close(fusion, producer)
-            settled, position = self._settled[fusion], self._position
-            for o in producer.operands:
-                if o in position and o not in settled:
-                    at = bisect_left(candidates, (-position[o],))
-                    if at == len(candidates) or candidates[at][1] is not o:
-                        candidates.insert(at, (-position[o], o))
+        self._refused[fusion].difference_update(producer.operands)
 
     def settle(self, fusion: Instruction, producer: Instruction, lasting: bool) -> None:
         """`producer` is refused to `fusion`, for good or until a user of it is fused; XLA asks again."""
-        if fusion not in self._open:
-            position = self._position
-            self._open[fusion] = sorted((-position[o], o) for o in fusion.operands if o in position)
-            self._settled[fusion] = set()
-        self._close(fusion, producer)
-        if lasting:
-            self._settled[fusion].add(producer)
-
-    def _numbers(
-        self, operands: Sequence[Instruction], candidates: list[tuple[int, Instruction]]
-    ) -> Iterator[int]:
-        position, at = self._position, 0
-        while at < len(candidates):
-            place, operand = candidates[at]
-            if position.get(operand) == -place:
-                yield operands.index(operand)
-            at = bisect_left(candidates, (place + 1,))
-
-    def _close(self, fusion: Instruction, producer: Instruction) -> None:
-        candidates = self._open[fusion]
-        at = bisect_left(candidates, (-self._position[producer],))
-        if at < len(candidates) and candidates[at][1] is producer:
-            del candidates[at]
+        (self._settled if lasting else self._refused)[fusion].add(producer)
 
     def remove(self, instruction: Instruction) -> None:
         self._order[self._position.pop(instruction)] = None

@@ -60,7 +60,6 @@ class FusionDriver:
         self.release = options.release
         self.rules = in_force(self.rules, options.release)
         self.state = FusionState(options.may_duplicate, options.release, options.settings, self.is_expensive)
-        self._refusal = Verdict(NOTHING_AGAINST)  # the latest one
 
     def computations(self) -> Computations:
         """The computations to visit, in order (`GetFusionComputations`)."""
@@ -83,8 +82,8 @@ class FusionDriver:
         verdict = first_verdict(self.rules, pair, self.state.settings)
         return verdict or Verdict(NOTHING_AGAINST)
 
-    def holds(self, producer: Instruction, fusion: Instruction) -> bool:
-        """True if the latest refusal holds until the fusion takes a user of `producer` in."""
+    def holds(self, refusal: Verdict, producer: Instruction, fusion: Instruction) -> bool:
+        """True if a refusal holds until the fusion takes a user of `producer` in."""
         return False
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
@@ -117,10 +116,10 @@ class FusionDriver:
             for number in numbers:
                 producer = consumer.operands[number]
                 fusion = self._consider(consumer, number, unfusible)
-                if fusion is None:
-                    is_lasting = self._refusal.rule.lasting
-                    if consumer.opcode == "fusion" and (is_lasting or self.holds(producer, consumer)):
-                        queue.settle(consumer, producer, is_lasting)
+                if isinstance(fusion, Verdict):
+                    lasting = fusion.rule.lasting
+                    if consumer.opcode == "fusion" and (lasting or self.holds(fusion, producer, consumer)):
+                        queue.settle(consumer, producer, lasting)
                     continue
                 changed = True
                 queue.fused(fusion, producer)
@@ -136,8 +135,8 @@ class FusionDriver:
 
     def _consider(
         self, consumer: Instruction, number: int, unfusible: dict[Instruction, Verdict]
-    ) -> Instruction | None:
-        """Decide one pair, record it, and apply it when allowed; the fusion, or None."""
+    ) -> Instruction | Verdict:
+        """Decide one pair, record it, and apply it when allowed; the fusion, or the refusal."""
         producer = consumer.operands[number]
         if is_fusible(producer):
             verdict = unfusible.get(producer) or self.should_fuse(consumer, number)
@@ -163,6 +162,5 @@ class FusionDriver:
                 figures=verdict.figures,
             )
             return fusion
-        self._refusal = verdict
         self.recorder.ineligible(producer, consumer, verdict)
-        return None
+        return verdict
