@@ -147,6 +147,10 @@ class Recorder:
             user, origins = consumer.name, (producer.origin, consumer.origin)
         self.events.append(_event((*head, user, *_NO_FUSION, *reasons, *_NO_CHANGE, origins)))
 
+    def repeat(self) -> None:
+        """Count a decision that repeats an earlier one, which stands for both."""
+        self._step += 1
+
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """The cost of fusing `producer` into its users, and of not fusing it (microseconds)."""
         self._step += 1

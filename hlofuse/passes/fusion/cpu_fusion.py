@@ -49,9 +49,8 @@ class _Driver(FusionDriver):
         return "kOutput" if cpu_predicates.is_output_fusible(producer, consumer) else "kLoop"
 
     def holds(self, refusal: Verdict, producer: Instruction, fusion: Instruction) -> bool:
-        # Other rules come before the second one, whose answers may change.
         return refusal.rule.code == "IF004" or (
-            refusal.rule.code == "CPU012"
+            refusal.rule.code == "CPU012"  # answers of rules before it may change
             and producer.opcode != "reduce"
             and all(o.opcode != "dot" for o in producer.operands)
             and not in_place_pairs(fusion, self.release)

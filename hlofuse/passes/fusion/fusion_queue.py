@@ -18,10 +18,10 @@ class ReversePostOrderQueue:
         self._order: list[Instruction | None] = list(computation.post_order())
         self._position = {x: k for k, x in enumerate(self._order) if x is not None}
         self._settled = defaultdict[Instruction, set[Instruction]](set)  # Refused to a fusion for good
-        self._refused = defaultdict[Instruction, set[Instruction]](set)  # Refused until a user is fused
+        self.refused = defaultdict[Instruction, set[Instruction]](set)  # Refused until a user is fused
 
     def next(self) -> tuple[Instruction, list[int]] | None:
-        """The next consumer and its operands still queued and not refused, the queue's latest first."""
+        """The next consumer and its operands still queued and not `settled`, the queue's latest first."""
         order, position = self._order, self._position
         while order and order[-1] is None:
             order.pop()
@@ -31,24 +31,19 @@ class ReversePostOrderQueue:
         assert consumer is not None
         del position[consumer]
         settled = self._settled.get(consumer, ())
-        refused = self._refused.get(consumer, ())
-        numbers = [
-            (-position[o], k)
-            for k, o in enumerate(consumer.operands)
-            if o in position and o not in settled and o not in refused
-        ]
-        numbers.sort()
+        operands = enumerate(consumer.operands)
+        numbers = sorted((-position[o], k) for k, o in operands if o in position and o not in settled)
         return consumer, [k for _, k in numbers]
 
     def fused(self, fusion: Instruction, producer: Instruction) -> None:
         """`fusion` has just taken `producer` in and is considered next (`OnFusingInstruction`)."""
         self._position[fusion] = len(self._order)
         self._order.append(fusion)
-        self._refused[fusion].difference_update(producer.operands)
+        self.refused[fusion].difference_update(producer.operands)
 
     def settle(self, fusion: Instruction, producer: Instruction, lasting: bool) -> None:
         """`producer` is refused to `fusion`, for good or until a user of it is fused; XLA asks again."""
-        (self._settled if lasting else self._refused)[fusion].add(producer)
+        (self._settled if lasting else self.refused)[fusion].add(producer)
 
     def remove(self, instruction: Instruction) -> None:
         self._order[self._position.pop(instruction)] = None

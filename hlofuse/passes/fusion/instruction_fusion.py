@@ -115,6 +115,9 @@ class FusionDriver:
                 continue
             for number in numbers:
                 producer = consumer.operands[number]
+                if producer in queue.refused[consumer]:
+                    self.recorder.repeat()
+                    continue
                 fusion = self._consider(consumer, number, unfusible)
                 if isinstance(fusion, Verdict):
                     lasting = fusion.rule.lasting

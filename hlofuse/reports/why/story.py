@@ -332,8 +332,7 @@ def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
     by_origin = grouped((lineage.origin(name), name) for name in found)
 
     def meant(now: str | None, origins: Iterable[str], number: int) -> dict[str, None]:
-        same = [n for o in origins if o in by_origin for n in by_origin[o]]
-        same = [n for n in same if lineage.first_event(n) <= number]
+        same = [n for o in origins for n in by_origin.get(o, ()) if lineage.first_event(n) <= number]
         return dict.fromkeys([*same, now] if now in found else same)
 
     for number, e in enumerate(facts.replay.events):
