@@ -204,8 +204,7 @@ def _parsed_as_copied(
         problem = error if copy != text else problem
     readable, count = without_unreadable_metadata(found.text)
     attempts = [(readable, f"metadata of {plural(count, 'instruction')} left out")] if count else []
-    starts = found.text.lstrip().startswith("HloModule ")
-    header = found.header or (header_in(found.text) if starts else "")
+    header = found.header or (header_in(found.text) if found.text.lstrip().startswith("HloModule ") else "")
     part = read_part(found.text.split("\n"), header=header)
     if part.is_empty:
         part = read_part([], header=header_in(copy))

@@ -53,9 +53,8 @@ def _by_header(module: Module) -> tuple[Stage, str, Source] | None:
     if module.is_scheduled:
         return SCHEDULED, "header has is_scheduled=true", "text"
     # Library and Triton fusions (kCustom) come from earlier passes.
-    kinds = ("kLoop", "kInput", "kOutput")
     for fusion in module.instructions():
-        if fusion.fusion_kind in kinds:
+        if fusion.fusion_kind in ("kLoop", "kInput", "kOutput"):
             return FUSED, f"has {fusion.fusion_kind} fusions such as {printable(fusion.name)}", "text"
     return None
 
@@ -88,8 +87,8 @@ def _by_contents(module: Module, target: str, backend: str | None, given: Given)
     passes before fusion changes a module, it was not their result. The reverse holds only nearly, as XLA's
     passes are not idempotent: instructions that only passes create are tested first."""
     if backend == "tpu":  # its passes leave reshapes, next to what only passes create
-        early = _unoptimized_evidence(module) if _lowered_evidence(module) is None else None
-        return (BEFORE, early) if early is not None else (INPUT, "it has no fusions")
+        early = None if _lowered_evidence(module) else _unoptimized_evidence(module)
+        return (BEFORE, early) if early else (INPUT, "it has no fusions")
     if backend in FRONT_ENDS:
         return BEFORE, f"from {FRONT_ENDS[backend]}, before XLA's passes"
     evidence = (

@@ -24,8 +24,6 @@ from hlofuse.ir.opcodes import values
 from hlofuse.releases import Release, Span
 from .verdict import Answer, Decision, Verdict, runner
 
-_TILING = Span("0.9")
-
 
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
 @runner("EC001", "A library fusion for YNNPACK", runs="YNNPACK")
@@ -245,9 +243,8 @@ def _loop_alone(kernel: Instruction) -> Decision:
     return Verdict(loop.rule, {"result": _result(kernel)}) if is_fusion else None  # type: ignore[attr-defined]
 
 
-_WITHOUT_TILING = tuple(_loop_alone if rule is loop else rule for rule in RULES if rule is not tiled)
-
-
 def rules_of(release: Release) -> tuple[Callable[[Instruction], Decision], ...]:
     """The rules of a release: the tiled emitter came with 0.9."""
-    return RULES if _TILING.includes(release.name) else _WITHOUT_TILING
+    if Span("0.9").includes(release.name):
+        return RULES
+    return tuple(_loop_alone if rule is loop else rule for rule in RULES if rule is not tiled)

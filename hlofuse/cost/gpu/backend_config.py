@@ -62,9 +62,18 @@ _AROUND: tuple[tuple[str, object, Span], ...] = (
 )
 
 
+_NOT_SET: dict[str, Json] = {
+    "gemm_backend_config": {"alpha_real": 0, "alpha_imag": 0, "beta": 0, "epilogue": "DEFAULT"}
+    | {"dot_dimension_numbers": {"lhs_batch_dimensions": (), "rhs_batch_dimensions": ()}},
+    "cudnn_conv_backend_config": {"activation_mode": "kNone", "conv_result_scale": 0},
+}
+"""What XLA reads of a configuration that was written by hand and lacks it."""
+
+
 def gpu_config(call: Instruction, field: str) -> Json:
     """A copy of one field of the `GpuBackendConfig` of a call."""
-    found: Json = json.loads(call.raw("backend_config") or "{}")[field]
+    config: Json = json.loads(call.raw("backend_config") or "{}")
+    found: Json = _NOT_SET[field] | config.get(field, {}) if field in _NOT_SET else config[field]
     return found
 
 
