@@ -62,13 +62,19 @@ def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
     if opcode == "slice":
         return value.opcode == "pad"
     if opcode == "dynamic-update-slice":
-        return number <= 1 and (inside or reader.operand.user_count == 1)
+        return number <= _writes_tiles(reader) and (inside or reader.operand.user_count == 1)
     if opcode == "convolution":
         is_narrow = value.opcode == "convert" and value.byte_size == value.element_count
         return not (is_narrow and is_loop(value.operand))
     if is_pool(reader):
         return len(value.users) == 1
     return opcode in ("reduce", "scatter") or (is_loop(reader) and opcode != "fusion")
+
+
+def _writes_tiles(x: Instruction) -> bool:
+    """True if what is written has the two minor dimensions of the array, or multiples of a tile's."""
+    minor = zip(x.minor_to_major, (128, 8), strict=False)
+    return all(x.operands[1].sizes[k] in (x.sizes[k], x.operands[1].sizes[k] // n * n) for k, n in minor)
 
 
 def _tile(x: Instruction) -> int:
@@ -118,6 +124,8 @@ def producer_on_its_own(pair: CandidatePair) -> bool:
         return not (is_created(producer) and kind(producer) == "loop")
     if is_pool(producer) and producer.user_count == 1:
         return not is_loop(readers(producer, pair.consumer)[0][0])
+    if producer.opcode == "convert" and producer.operand.opcode == "and" and producer.user_count == 1:
+        return producer.shape.element_type == "pred"  # one bit of a mask of bits
     if _adds_ones(producer):
         return _writes(readers(producer, pair.consumer)[0][0])
     return producer.opcode in _ON_ITS_OWN or _leaves_gaps(producer)
@@ -126,7 +134,7 @@ def producer_on_its_own(pair: CandidatePair) -> bool:
 @condition("TP003", "The producer is a scalar")
 def scalar(pair: CandidatePair) -> bool:
     shape = pair.producer.shape
-    return shape.is_array and not shape.rank and pair.producer.opcode != "constant"
+    return shape.is_array and shape.element_count == 1 and pair.producer.opcode != "constant"
 
 
 @condition("TP004", "The producer is the result of a product's kernel")
@@ -152,6 +160,8 @@ def _is_cheap_again(end: Instruction, second: Instruction, number: int) -> bool:
     before = reach([end], lambda x: map(without_bitcasts, x.operands) if is_loop(x) else ())
     result = end.element_count
     first = next((x for x in before if x.opcode == "convolution" and x.element_count == result), None)
+    if first is not None and not _may_be_chained(first):
+        return False
     if first is None or not result * second.operands[1 - number].element_count:
         return True
     batch = math.prod(d.base_dilation for d in second.attributes.get("window", ()))
@@ -175,7 +185,14 @@ def _writes(x: Instruction) -> bool:
 
 def _is_product(x: Instruction) -> bool:
     window = x.raw("window") or ""
-    return x.opcode == "convolution" and "pad=" not in window and "rhs_dilate" not in window
+    is_plain = "pad=" not in window and "rhs_dilate" not in window
+    return x.opcode == "convolution" and is_plain and _may_be_chained(x)
+
+
+def _may_be_chained(product: Instruction) -> bool:
+    """True unless the product takes several passes, or multiplies features in groups."""
+    precision = product.raw("operand_precision") or ""
+    return "highest" not in precision and product.raw("feature_group_count") is None
 
 
 @condition("TP005", "Its readers would read more to compute the producer again than it takes in memory")
@@ -220,7 +237,7 @@ def _arrays_read(x: Instruction, ends: set[Instruction], depth: int, known: _Kno
     def is_read(o: Instruction) -> bool:
         if not is_loop(o) or o.opcode == "fusion" or o in ends:
             return o is not x and o.opcode not in ("broadcast", "iota", "constant")
-        return o is not x and o.user_count > 1 and (not depth or _stays(o, ends, depth - 1, known))
+        return o is not x and o.user_count > 1 and bool(depth) and _stays(o, ends, depth - 1, known)
 
     found = reach([x], lambda o: () if is_read(o) else map(without_bitcasts, o.operands))
     return {*filter(is_read, found)}

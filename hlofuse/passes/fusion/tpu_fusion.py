@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.ir import Computation, Dims, Instruction, Instructions, Module, copy_module, numbered, reach
 from hlofuse.ir.names import own_name
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.instruction_fusion import may_fuse_into_in_place, producer_is_root
+from hlofuse.rules.instruction_fusion import NOTHING_AGAINST, may_fuse_into_in_place, producer_is_root
 from hlofuse.rules.tpu_fusion import RULES, is_created, is_loop, is_pool, kind, readers
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import OnlySkipped
@@ -26,6 +27,11 @@ class _Driver(FusionDriver):
             for x in computation.post_order():
                 _move_end_of_softmax(x, ends, self.closed)
             self.state.ends |= ends
+
+    def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
+        # Memory that nothing has been written to is no value: who writes to it first allocates it.
+        is_empty = custom_call_target(consumer.operands[operand_index]) == "AllocateBuffer"
+        return Verdict(NOTHING_AGAINST) if is_empty else super().should_fuse(consumer, operand_index)
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
         return {}
@@ -94,7 +100,9 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     end = _last_alone(end, rows.rank)
     quotients = [u for u in end.users if u.opcode == "divide" and u.operand is end]
     readers = {u.opcode for q in quotients or [end] for u in _last_alone(q, rows.rank).users}
-    is_alone = len(end.users) == 2 or greatest.dimensions[0] == rows.minor_to_major[0]
+    is_read_as_is = any(_last_alone(q, rows.rank) is q for q in quotients)
+    is_lane = greatest.dimensions[0] == rows.minor_to_major[0]
+    is_alone = len(end.users) == 2 or is_lane or is_read_as_is
     is_narrowed = any(_last_alone(q, rows.rank).byte_size < q.byte_size for q in quotients)
     is_stored = is_narrowed and rows not in ends and rows.opcode != "convert"
     if "convolution" in readers and is_alone and not (is_stored if quotients else rows in ends):
@@ -206,7 +214,7 @@ class Prediction(OnlySkipped):
         read = [(x, u) for x in first for u in x.users if u in second]
         if is_read and any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
             return False
-        if any(r.opcode == "copy" for edge in read for r, _ in readers(*edge)):
+        if any(r.opcode in ("copy", "pad") for edge in read for r, _ in readers(*edge)):
             return False
         groups = self._groups
         both = {*first, *second}
