@@ -201,22 +201,22 @@ def stays_in_memory(pair: CandidatePair) -> bool:
     return not _writes(readers(producer, pair.consumer)[0][0]) and _stays(producer, ends, 3, {})
 
 
-_Known = dict[tuple[Instruction, int], bool]  # Answers so far: many values are computed from one another
+_Decided = dict[tuple[Instruction, int], bool]  # Answers so far: many values are computed from one another
 
 
-def _stays(x: Instruction, ends: set[Instruction], depth: int, known: _Known) -> bool:
-    if (x, depth) not in known:
-        known[x, depth] = _reads_less(x, ends, depth, known)
-    return known[x, depth]
+def _stays(x: Instruction, ends: set[Instruction], depth: int, decided: _Decided) -> bool:
+    if (x, depth) not in decided:
+        decided[x, depth] = _reads_less(x, ends, depth, decided)
+    return decided[x, depth]
 
 
-def _reads_less(x: Instruction, ends: set[Instruction], depth: int, known: _Known) -> bool:
+def _reads_less(x: Instruction, ends: set[Instruction], depth: int, decided: _Decided) -> bool:
     reading = {own_name(r.origin) for u in x.users for r, _ in readers(x, u)}
     if not is_loop(x) or x.opcode == "fusion" or len(reading) < 2:
         return False
     stored = any(map(_stores, x.users))
     computing = [u for u in x.users if not _stores(u)]
-    read = _arrays_read(x, ends, depth, known)
+    read = _arrays_read(x, ends, depth, decided)
     if x.opcode in ("sine", "cosine"):
         return len(computing) + stored > 1 and bool(read)
     size = sum(map(_size, read))
@@ -231,13 +231,13 @@ def _size(x: Instruction) -> int:
     return (x.operand if x.opcode == "pad" else x).byte_size
 
 
-def _arrays_read(x: Instruction, ends: set[Instruction], depth: int, known: _Known) -> set[Instruction]:
+def _arrays_read(x: Instruction, ends: set[Instruction], depth: int, decided: _Decided) -> set[Instruction]:
     """The arrays that an elementwise computation of `x` reads, from kernels before it."""
 
     def is_read(o: Instruction) -> bool:
         if not is_loop(o) or o.opcode == "fusion" or o in ends:
             return o is not x and o.opcode not in ("broadcast", "iota", "constant")
-        return o is not x and o.user_count > 1 and bool(depth) and _stays(o, ends, depth - 1, known)
+        return o is not x and o.user_count > 1 and bool(depth) and _stays(o, ends, depth - 1, decided)
 
     found = reach([x], lambda o: () if is_read(o) else map(without_bitcasts, o.operands))
     return {*filter(is_read, found)}
