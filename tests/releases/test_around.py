@@ -282,12 +282,6 @@ def test_products_leave_rows_to_sources_since_0_12(case: str, changes: dict[str,
     assert opcodes(text, "0.12.0.1", "", True).get("transpose", 0) == left
 
 
-def test_loops_hand_layouts_on_since_0_12() -> None:
-    """As XLA 0.12.0.1 answered for an H100: the second one copies what it reads in rows."""
-    for name, transposes in (("in_a_row", 0), ("that_read_in_parts", 1)):
-        assert opcodes(TEXTS[f"loops_{name}"], "0.12.0.1", "", True).get("transpose", 0) == transposes
-
-
 def test_the_logarithm_of_a_power_is_a_product() -> None:
     text = TEXTS["logarithm_power_product"]
     found = opcodes(text, "0.11.1")

@@ -11,7 +11,6 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, values, with_trait
 from hlofuse.passes.base import accept_order
 from hlofuse.passes.common.shapes import aligned, descending, ones_moved, others, permute, relaid, without
-from hlofuse.passes.loop.parts import body_of
 
 Index = tuple[int, ...]  # The way to an element of a tuple
 _FORWARDING = values("add-dependency bitcast domain opt-barrier")
@@ -168,7 +167,6 @@ class ComputationConstraint(Struct, eq=False):
     mandatory: bool = True
     dfs: bool = True
     free: frozenset[Index] = frozenset()  # Elements of the result that may have any layout
-    given: frozenset[Index] = frozenset()  # Elements a loop begins with in layouts that something constrains
 
     @classmethod
     def unset(cls, computation: Computation) -> "ComputationConstraint":
@@ -392,7 +390,7 @@ class LayoutAssignment(Requests):
 
     def propagate(self) -> None:
         """`PropagateConstraints`."""
-        work, late = deque[Constraint](), list[BufferConstraint | OperandConstraint]()
+        work = deque[Constraint]()
         while True:
             for added in self._added:
                 if added.dfs:
@@ -401,37 +399,16 @@ class LayoutAssignment(Requests):
                     work.append(added)
             self._added = []
             if not work:
-                if not late:
-                    return
-                self._to_initial_value(late.pop())
-                continue
+                return
             constraint = work.popleft()
             if isinstance(constraint, BufferConstraint):
-                if self._is_late(constraint.buffer.instruction):
-                    late.append(constraint)
-                else:
-                    self._to_operands(constraint)
+                self._to_operands(constraint)
                 self._to_uses(constraint)
             elif isinstance(constraint, OperandConstraint):
-                if self._is_late(constraint.instruction):
-                    late.append(constraint)
-                else:
-                    self._from_operand(constraint)
+                self._from_operand(constraint)
             else:
                 root = constraint.computation.root
                 self._to_definitions(constraint.result, root, self.priority, constraint.free)
-
-    def _is_late(self, x: Instruction) -> bool:
-        return self.callers_first and x.opcode == "while"
-
-    def _to_initial_value(self, constraint: BufferConstraint | OperandConstraint) -> None:
-        """From a loop to the buffers it begins with, which take it where nothing else constrains them."""
-        if isinstance(constraint, OperandConstraint):
-            free = self.constraint_of(body_of(constraint.instruction)).free
-            self._to_definitions(constraint.shape, constraint.operand, constraint.priority, free)
-        else:
-            given = self.buffers.of(constraint.buffer.instruction.operand)[constraint.buffer.index]
-            self.set_buffer_layout(given, constraint.order, mandatory=False, priority=constraint.priority)
 
     def _to_definitions(
         self, shape: Shape, instruction: Instruction, priority: int, free: Collection[Index] = ()

@@ -78,10 +78,7 @@ def _run(layouts: LayoutAssignment, constraint: ComputationConstraint, is_extra:
     _constrain_custom_calls(layouts, constraint)
     layouts.places.clear()
     layouts.propagate()
-    if layouts.callers_first and layouts.priority:
-        _constrain_carried(layouts, computation)
     layouts.free = set(layouts.unconstrained)
-    arrays.sort(key=lambda b: b.index not in constraint.given or b.instruction.opcode != "parameter")
     for buffer in arrays:
         if buffer in layouts.unconstrained:
             if buffer.instruction.opcode == "constant":
@@ -95,16 +92,12 @@ def _run(layouts: LayoutAssignment, constraint: ComputationConstraint, is_extra:
             layouts.propagate()
     if layouts.callers_first and not is_extra:
         _constrain_callees(layouts, computation)
-        if layouts.priority:
-            _lay_out_carried(layouts, constraint)
     if constraint in mismatched or (layouts.priority == 0 and constraint.priority < ROUNDS):
         if constraint not in mismatched:
             constraint.result = found_layouts(layouts, computation.root)
-        constraint.free = _free_elements(layouts, computation.root)
+        constraint.free = _free_elements(layouts, computation.root) if is_extra else frozenset()
         if is_extra:
             return
-        carried = layouts.buffers.of(computation.root).items() if layouts.callers_first else ()
-        constraint.free &= {i for i, b in carried if b.instruction.opcode == "parameter" and b.index == i}
         constraint.parameters = [found_layouts(layouts, p) for p in computation.parameters]
         constraint.priority = layouts.priority + ROUNDS
         constraint.parameters_set = constraint.result_set = True
@@ -155,37 +148,11 @@ def _constrain_callees(layouts: LayoutAssignment, computation: Computation) -> N
             constraint.parameters = [found_layouts(layouts, o, is_requested=True) for o in given]
             constraint.priority = layouts.priority + 1
             constraint.result_set = True
-            if x.opcode == "while":
-                found = layouts.buffers.of(x.operand).items()
-                constraint.given = frozenset(i for i, b in found if b not in layouts.free)
             constraint.free = _free_elements(layouts, x)
 
 
 def _free_elements(layouts: LayoutAssignment, x: Instruction) -> frozenset[Index]:
     return frozenset(index for index, buffer in layouts.buffers.of(x).items() if buffer in layouts.free)
-
-
-def _constrain_carried(layouts: LayoutAssignment, computation: Computation) -> None:
-    """What loops hand on keeps the layout it begins with, or has the body's where nothing asks for one."""
-    for loop in (x for x in computation if x.opcode == "while"):
-        given, found = layouts.buffers.of(loop.operand), layouts.buffers.of(loop)
-        body = layouts.constraint_of(body_of(loop))
-        for index, inner in body.result.subshapes():
-            if inner.is_array and index in body.free:
-                layout = layouts.of_buffer.get(given[index])
-                order = layout.order if layout is not None else inner.minor_to_major
-                layouts.set_buffer_layout(found[index], order, mandatory=False)
-        layouts.propagate()
-
-
-def _lay_out_carried(layouts: LayoutAssignment, constraint: ComputationConstraint) -> None:
-    """Bodies and conditions of loops have what is handed on as the loops have it."""
-    for loop in constraint.computation:
-        if loop.opcode == "while" and (body := layouts.constraint_of(body_of(loop))).free:
-            found = found_layouts(layouts, loop)
-            body.result = body.parameters[0] = found
-            layouts.constraint_of(condition_of(loop)).parameters[0] = found
-            constraint.operands[loop, 0].shape = found
 
 
 def _constrain_while(layouts: LayoutAssignment, loop: Instruction) -> None:
@@ -204,10 +171,7 @@ def _constrain_while(layouts: LayoutAssignment, loop: Instruction) -> None:
             constraint.priority = layouts.priority + ROUNDS
             constraint.parameters_set = constraint.result_set = True
     layouts.set_operand_layout(loop, 0, body.result, dfs=not layouts.callers_first)
-    found = layouts.buffers.of(loop)
-    for index, inner in body.result.subshapes():
-        if inner.is_array and index not in body.free:
-            layouts.set_buffer_layout(found[index], inner.minor_to_major, dfs=not layouts.callers_first)
+    layouts.set_instruction_layout(loop, body.result)
 
 
 def _constrain_conditional(layouts: LayoutAssignment, conditional: Instruction) -> None:
