@@ -23,6 +23,7 @@ _PRODUCTS = ("dot", "scaled-dot")
 _DIMENSIONS = tuple(
     f"{side}_{kind}_dimensions" for kind in ("batch", "contracting") for side in ("lhs", "rhs")
 )
+_CUBLAS = "__cublas$gemm", "__cublas$lt$"
 _ATTENTION, _ATTENTION_US, _ATTENTION_RATE = "__cudnn$fmha", 5.0, 0.4
 """The start of the name of cuDNN's attention, microseconds of any call, the part of the peak it reaches."""
 _TILE = 12  # the power of two of the elements that a block of a sort exchanges
@@ -157,7 +158,7 @@ def _sizes(x: Instruction) -> Sizes | None:
     try:
         if x.opcode == "dot":
             dims = dot_dimensions(x)
-        elif custom_call_target(x).startswith("__cublas$"):
+        elif custom_call_target(x).startswith(_CUBLAS):
             numbers = gpu_config(x, "gemm_backend_config")["dot_dimension_numbers"]
             dims = tuple(tuple(int(d) for d in numbers.get(name, ())) for name in _DIMENSIONS)
         else:

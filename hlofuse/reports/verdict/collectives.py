@@ -162,8 +162,10 @@ def collective_lines(
 def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
     """Elements of a dimension of a result without and with the padding that XLA gathers, and the devices."""
     count, moved = c.exchange.participants, ("bitcast", "copy", "transpose")
+    if c.exchange.kind != "all-gather" or not c.instruction.is_array:
+        return
     lengths = [c.instruction.sizes[d] for d in numbers_of(c.instruction, "dimensions")]
-    for x in (c.instruction, *c.instruction.users) if c.exchange.kind == "all-gather" else ():
+    for x in (c.instruction, *c.instruction.users):
         results = (u for u in x.users if any(r.is_root for r in (u, *u.users)))
         for cut in (i for u in results for i in inside(u) if i.opcode == "slice"):
             source = cut.operand.through(*moved)
