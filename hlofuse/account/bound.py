@@ -222,7 +222,7 @@ _ONE_BY_ONE = ("cusolver_orgqr_ffi", "cusolver_gesvd_ffi")
 
 def _reason_against_cub(sort: Instruction) -> str:
     """The cure for a long row that is sorted with its indices by signed keys of 64 bits."""
-    key = sort.operands[0]
+    key = sort.operand
     is_indexed = {o.opcode for o in sort.operands[1:]} == {"iota"}
     is_long = key.element_type == "s64" and key.sizes[0] == key.element_count >= _LONG
     return ": CUB takes s32 and u64 keys with indices, not s64" if is_indexed and is_long else ""
@@ -232,7 +232,7 @@ def _updates_of_a_place(x: Instruction) -> int:
     """Updates of each place of a scatter that adds, on average; 0 where they do not wait."""
     if x.raw("indices_are_sorted") == "true" or x.to_apply.root.through("convert").opcode != "add":
         return 0  # a thread sums equal places that follow each other; no product is another reduction
-    table, indices = x.operands[0].shape, x.operands[x.operand_count // 2].shape
+    table, indices = x.operand.shape, x.operands[x.operand_count // 2].shape
     indexed = numbers_of(x, "scatter_dims_to_operand_dims")
     places = math.prod(table.dimensions[d] for d in indexed)
     return indices.element_count // max(places * len(indexed), 1)
@@ -251,7 +251,7 @@ def _copies_windows(x: Instruction) -> bool:
 
 def _is_strided(x: Instruction) -> bool:
     """True if the windows of a scatter as `ScatterSimplifier` writes it are elements apart in memory."""
-    table, sizes = x.operands[0].shape, x.operands[-1].sizes[1:]
+    table, sizes = x.operand.shape, x.operands[-1].sizes[1:]
     is_simple = numbers_of(x, "update_window_dims") == (*range(1, table.rank + 1),)
     minor = {*table.minor_to_major[:1]} & {*numbers_of(x, "scatter_dims_to_operand_dims")}
     return is_simple and max(sizes, default=1) > 1 and any(sizes[d] == 1 for d in minor)

@@ -278,7 +278,7 @@ def _first_of(value: _Value) -> _Value:
             is_given = root is not x and source.opcode == "parameter"
             value = _value(x.operands[source.parameter_number] if is_given else source)
         elif x.opcode == "while" and path and x.operand.opcode == "tuple":
-            value = _value(x.operands[0].operands[path[0]])
+            value = _value(x.operand.operands[path[0]])
         else:
             return value
 

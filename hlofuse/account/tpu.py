@@ -153,7 +153,7 @@ def tile_bytes(kernel: Instruction, untiled: str = "") -> int:
     `untiled` is the suffix of the layout of arrays without tiles, as `T(8,128)`; they count 0 without one."""
     total = 0
     for x in (i for i in inside(kernel) if i.opcode in ("gather", "scatter")):
-        array, moved = x.operands[0].shape, x.shape if x.opcode == "gather" else x.operands[-1].shape
+        array, moved = x.operand.shape, x.shape if x.opcode == "gather" else x.operands[-1].shape
         if untiled and not array.is_tiled:
             array = replace_shape(array, layout=Layout(array.minor_to_major, untiled))
         if array.is_tiled:

@@ -178,7 +178,7 @@ def scattered_bytes(scatter: Instruction) -> int:
 
 def written_together(scatter: Instruction) -> int:
     """Contiguous bytes that one window of a scatter writes; 0 where it writes nothing."""
-    operand, updates = scatter.operands[0].shape, scatter.operands[-1].shape
+    operand, updates = scatter.operand.shape, scatter.operands[-1].shape
     if not operand.is_array or not updates.is_array or not updates.element_count:
         return 0
     collapsed = {*scatter.attributes.get("inserted_window_dims", ())}

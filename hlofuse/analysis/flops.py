@@ -139,7 +139,7 @@ def sort_flops(instruction: Instruction) -> int:
 
 
 def triangular_solve_flops(instruction: Instruction) -> int:
-    a, b = instruction.operands[0].shape, instruction.operands[1].shape
+    a, b = instruction.operand.shape, instruction.operands[1].shape
     return FMA_FLOPS * (a.dimensions[-1] if a.dimensions else 0) * elements(b)
 
 
@@ -280,7 +280,7 @@ def padded_slices(gather: Instruction) -> int:
 
 def padded_updates(scatter: Instruction) -> int:
     """Bytes of the whole tiles that a scatter writes; 0 without tiles."""
-    written, updates = scatter.operands[0].shape, scatter.operands[-1].shape
+    written, updates = scatter.operand.shape, scatter.operands[-1].shape
     if written.layout is None or not written.layout.tiles:
         return 0
     inserted = scatter.attributes.get("inserted_window_dims", ())

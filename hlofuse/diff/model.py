@@ -13,7 +13,7 @@ from hlofuse.account.functions import Functions, functions_of_each
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation import Counted
-from hlofuse.ir import Instruction, Module, Record
+from hlofuse.ir import Instruction, InstructionMap, Module, Record
 from hlofuse.matching.graph import Matched, Occurrence
 from hlofuse.matching.pairs import Pairs
 from hlofuse.matching.structure import TRIVIAL
@@ -260,7 +260,7 @@ def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChang
     sides = accounts.before.rows, accounts.after.rows
     groups = {row.instruction: MeasuredChange((row,), ()) for row in sides[0]}
     groups |= {row.instruction: MeasuredChange((), (row,)) for row in sides[1]}
-    most: dict[Instruction, Instruction] = {}
+    most: InstructionMap = {}
     for (one, other), _ in sorted(shared.items(), key=lambda item: item[1]):
         most |= {one: other, other: one}
     for kernel, other in most.items():

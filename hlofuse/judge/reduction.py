@@ -146,7 +146,7 @@ def _clean(module: Module) -> None:
 
 def _results(module: Module) -> list[str]:
     root = module.entry.root
-    return [str(k) for k in range(len(root.operands))] if root.opcode == "tuple" else []
+    return [str(k) for k in range(root.operand_count)] if root.opcode == "tuple" else []
 
 
 def _drop_results(module: Module, places: Sequence[str]) -> None:

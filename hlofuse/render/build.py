@@ -97,10 +97,10 @@ class _PanelBuilder(Struct):
                 self.written[i] = constant_text(i)
             elif i.opcode != "parameter" or i.is_root or i.is_tuple or i in plan.marked:
                 continue
-            elif overview or len(i.users) > CROWD:
+            elif overview or i.user_count > CROWD:
                 self.written[i] = shorten(value_title(i), 16)
         for i in self.plan.computation:
-            if len(i.users) > 2 and self._spreads_constant(i):
+            if i.user_count > 2 and self._spreads_constant(i):
                 self.written[i] = self.written[i.operand]
         part_boxes = {}
         for unit in shown:
@@ -261,7 +261,7 @@ class _PanelBuilder(Struct):
 
     def _results(self, root: Instruction) -> None:
         """A box for each value returned, near its instruction; a single one for many."""
-        if root.opcode != "tuple" or not 0 < len(root.operands) <= MANY_RESULTS or self.plan.parts:
+        if root.opcode != "tuple" or not 0 < root.operand_count <= MANY_RESULTS or self.plan.parts:
             returned = [("result" if root.opcode != "tuple" else "results", root)]
         else:
             returned = [(f"result[{n}]", o) for n, o in enumerate(root.operands)]

@@ -172,14 +172,14 @@ def sources(
             found[leaf] = None
         elif i.opcode == "get-tuple-element" and i.operands:
             stack.append((i.operand, (i.tuple_index, *path)))
-        elif i.opcode == "tuple" and path and path[0] < len(i.operands):
+        elif i.opcode == "tuple" and path and path[0] < i.operand_count:
             stack.append((i.operands[path[0]], path[1:]))
         elif i.opcode == "tuple" and not path:
             stack.extend((o, ()) for o in reversed(i.operands))
         elif i in open_fusions:
             stack.append((i.fused_root, path))
         elif i.opcode == "parameter" and (fusion := i.fusion_around) is not None and fusion in open_fusions:
-            if i.parameter_number < len(fusion.operands):
+            if i.parameter_number < fusion.operand_count:
                 stack.append((fusion.operands[i.parameter_number], path))
         else:
             found[leaf] = None

@@ -62,7 +62,7 @@ def boxed_neighbours(neighbours: Iterable[Instruction], up: bool) -> Instruction
         if has_box(i):
             found[i] = None
         elif up and i.opcode == "get-tuple-element" and i.operand.opcode == "tuple":
-            stack += i.operands[0].operands[i.tuple_index : i.tuple_index + 1]
+            stack += i.operand.operands[i.tuple_index : i.tuple_index + 1]
         else:
             stack.extend(reversed(i.operands if up else i.users))
     return list(found)

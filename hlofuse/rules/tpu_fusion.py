@@ -67,7 +67,7 @@ def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
         is_narrow = value.opcode == "convert" and value.byte_size == value.element_count
         return not (is_narrow and is_loop(value.operand))
     if is_pool(reader):
-        return len(value.users) == 1
+        return value.user_count == 1
     return opcode in ("reduce", "scatter") or (is_loop(reader) and opcode != "fusion")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, Instructions, InstructionSequence, Module, Record, Strings
+from hlofuse.ir import Instruction, InstructionMap, Instructions, InstructionSequence, Module, Record, Strings
 from hlofuse.ir.names import names_in, own_name
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
@@ -83,7 +83,7 @@ class Provenance:
             changes.insert(0, Change(self._name(end), "renamed", "", end.name))
         return Fate(tuple(reversed(changes)), end.name if end is not None else None)
 
-    def _last(self, start: Instruction, before: dict[Instruction, Instruction]) -> Instruction:
+    def _last(self, start: Instruction, before: InstructionMap) -> Instruction:
         x = start
         while True:
             following = next((y for y in self._successors(x) if before.get(y) is x), None)
@@ -117,7 +117,7 @@ class BeforeFusion(OnlySkipped):
         self._events = list[tuple[Event, tuple[Instruction, ...]]]()
         self._now = dict[Instruction, Instruction | None]()
         """The replacement of an instruction named in an event; None for itself."""
-        self._copies = dict[Instruction, Instruction]()  # Their last clones, as of an inlined computation
+        self._copies = InstructionMap()  # Their last clones, as of an inlined computation
 
     def created_instructions(
         self, removed: str, added: InstructionSequence, rule: Rule, reason: str = ""

@@ -699,7 +699,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operand for x in sums if x.operand.opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
-    squares = {p for p in products if p.operands[0] is p.operands[1]}  # which it sums at once
+    squares = {p for p in products if p.operand is p.operands[1]}  # which it sums at once
     products = {p for p in products if {o.opcode for o in p.operands} == {"broadcast"}}
     for x in computed_in(fusion):
         kind = _kind(x.shape)

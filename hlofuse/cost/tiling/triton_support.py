@@ -200,7 +200,7 @@ class TritonSupport:
             if opcode == "dynamic-slice" and not release.triton_bitcasts_keep_elements:
                 return "dynamic slice is supported but not enabled yet"
             return f"Unsupported opcode {opcode}"
-        element_type = instruction.shape.element_type
+        element_type = instruction.element_type
         operands = instruction.operands
         if opcode == "convert":
             return self.conversion(operands[0].element_type, element_type)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hlofuse.analysis.custom_calls import is_library_convolution
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
-from hlofuse.ir import Computation, Instruction, Module, Shape, replace_instruction, values, with_trait
+from hlofuse.ir import Computation, Instruction, Ints, Module, Shape, replace_instruction, values, with_trait
 from hlofuse.passes.base import visit
 
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
@@ -219,7 +219,7 @@ class GroupedTransposes:
                 node.replace_all_uses_with(graph.add(bitcast, bitcast.shape, [node]))
 
 
-def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
+def _groups(dimensions: Ints, merged: Ints) -> list[list[int]] | None:
     """The neighbours among `dimensions` whose product each of `merged` is; None if one is not."""
     rest = [d for d in dimensions if d != 1]
     groups = []

@@ -121,13 +121,13 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
         return c.binary(sub, "add", lhs, negative)
     if not exact:
         return False
-    if rhs.opcode == "subtract" and rhs.operands[0] is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
+    if rhs.opcode == "subtract" and rhs.operand is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
         return True
     if rhs.opcode == "add" and lhs in rhs.operands:
-        other = rhs.operands[1] if rhs.operands[0] is lhs else rhs.operands[0]
+        other = rhs.operands[1] if rhs.operand is lhs else rhs.operand
         return c.become(sub, make.unary, "negate", other)
     if lhs.opcode == "add" and rhs in lhs.operands:
-        return c.replace_if_compatible(sub, lhs.operands[0] if lhs.operands[1] is rhs else lhs.operands[1])
+        return c.replace_if_compatible(sub, lhs.operand if lhs.operands[1] is rhs else lhs.operands[1])
     return False
 
 
@@ -394,7 +394,7 @@ def handle_log(c: Context, log: Instruction) -> bool:
 
 def handle_sqrt(c: Context, x: Instruction) -> bool:
     operand = x.operand
-    is_square = operand.opcode == "multiply" and operand.operands[0] is operand.operands[1]
+    is_square = operand.opcode == "multiply" and operand.operand is operand.operands[1]
     if not is_square or is_complex(x) or not c.release.undoes_squares_and_exponentials:
         return False
     return c.become(x, make.unary, "abs", operand.operand)
@@ -402,7 +402,7 @@ def handle_sqrt(c: Context, x: Instruction) -> bool:
 
 def handle_rsqrt(c: Context, x: Instruction) -> bool:
     operand = x.operand
-    if operand.opcode == "divide" and is_all(operand.operands[0], 1) and is_non_negative(operand.operands[1]):
+    if operand.opcode == "divide" and is_all(operand.operand, 1) and is_non_negative(operand.operands[1]):
         return c.become(x, make.unary, "sqrt", operand.operands[1], x.shape)
     return False
 
@@ -532,7 +532,7 @@ def handle_conditional(c: Context, conditional: Instruction) -> bool:
         conditional,
         "conditional",
         conditional.shape,
-        [predicate.operands[0], conditional.operands[2], conditional.operands[1]],
+        [predicate.operand, conditional.operands[2], conditional.operands[1]],
         called=[("true_computation", one), ("false_computation", zero)],
         copied_attributes=conditional.attributes.given("sharding", "frontend_attributes"),
     )

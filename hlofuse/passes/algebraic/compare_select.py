@@ -42,7 +42,7 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
         if extreme.opcode != opcode:
             continue
         if other in extreme.operands:
-            rest = extreme.operands[1] if other is extreme.operands[0] else extreme.operands[0]
+            rest = extreme.operands[1] if other is extreme.operand else extreme.operand
             compare.replace_operand(side, rest)
             c.changed = True
         return False
@@ -169,7 +169,7 @@ def _clamps(c: Context, x: Instruction) -> bool:
 
 def handle_clamp(c: Context, clamp: Instruction) -> bool:
     lower, x, upper = clamp.operands
-    if x.opcode == "clamp" and x.operands[0] is lower and x.operands[2] is upper:
+    if x.opcode == "clamp" and x.operand is lower and x.operands[2] is upper:
         return c.replace_if_compatible(clamp, x)
     return False
 

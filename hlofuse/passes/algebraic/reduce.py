@@ -233,7 +233,7 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
     reduced = [d for d, w in enumerate(window) if w.size != 1]
     if not plain or not reduced or any(x.sizes[d] != 1 for d in reduced):
         return False
-    new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.to_apply)
+    new = make.reduce(x, x.operand, x.operands[1], reduced, x.to_apply)
     return c.become(x, make.reshape, x.shape, new)
 
 

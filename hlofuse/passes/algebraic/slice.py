@@ -269,10 +269,10 @@ def _nested(c: Context, x: Instruction) -> bool:
 
 
 def _slice_of_iota(c: Context, x: Instruction) -> bool:
-    counter, index = x.operands[0], x.operands[1]
+    counter, index = x.operand, x.operands[1]
     multiplier = None
     if counter.opcode == "multiply" and is_spread_scalar(counter.operands[1]):
-        counter, multiplier = counter.operands[0], counter.operands[1].operands[0]
+        counter, multiplier = counter.operand, counter.operands[1].operands[0]
     integers = {x.element_type, index.element_type} <= {"s32", "u32"}
     if counter.opcode != "iota" or x.sizes != (1,) or not integers:
         return False
@@ -309,7 +309,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     if update.opcode != "dynamic-update-slice":
         return False
     read = update.operand
-    if read.opcode != "dynamic-slice" or read.operands[0] is not base or read.operands[1:] != starts:
+    if read.opcode != "dynamic-slice" or read.operand is not base or read.operands[1:] != starts:
         return False
     part = update.operands[1]
     x.replace_operand(1, part)
@@ -459,9 +459,7 @@ def _join_slices(operands: Instructions, dimension: int) -> Instructions:
             continue
         ranges = ranges_of(first)
         end, start = ranges[dimension].limit, k
-        while (
-            k < len(operands) and is_unstrided(operands[k]) and operands[k].operands[0] is first.operands[0]
-        ):
+        while k < len(operands) and is_unstrided(operands[k]) and operands[k].operands[0] is first.operand:
             other = ranges_of(operands[k])
             same = all(
                 a.start == b.start

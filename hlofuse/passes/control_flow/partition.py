@@ -376,7 +376,7 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> ShardingRule:
 
 
 def _adds_to_zeros(scatter: Instruction) -> bool:
-    zero = scatter.operands[0].operands[:1] if scatter.operands[0].opcode == "broadcast" else []
+    zero = scatter.operand.operands[:1] if scatter.operand.opcode == "broadcast" else []
     is_sum = scatter.to_apply.root.opcode == "add" and scatter.is_array
     return is_sum and any(o.opcode == "constant" and scalar_of(o) == 0 for o in zero)
 

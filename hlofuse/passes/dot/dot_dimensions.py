@@ -148,7 +148,7 @@ class DotDimensionSorter(ExpandPass):
         permutation = [d - min(key) for d in key]
         left, right = (tuple(s[k] for k in permutation) for s in (dims.lhs_contracting, dims.rhs_contracting))
         new = replace(dims, lhs_contracting=left, rhs_contracting=right)
-        return replaced(dot, dot_like(dot, dot.shape, dot.operands[0], dot.operands[1], new))
+        return replaced(dot, dot_like(dot, dot.shape, dot.operand, dot.operands[1], new))
 
 
 def _are_neighbours(dimensions: Ints) -> bool:

@@ -213,7 +213,7 @@ def _fold_into_convolution(convolution: Instruction, sides: list[int]) -> None:
     texts = [labels.lhs, labels.rhs]
     for side in sides:
         operand = operands[side]
-        operands[side] = operand.operands[0]
+        operands[side] = operand.operand
         texts[side] = "".join(label for _, label in sorted(zip(operand.dimensions, texts[side], strict=True)))
     moved = ConvolutionDimensionNumbers(texts[0], texts[1], labels.output)
     replace_instruction(convolution, make.copy_of(convolution, operands, dim_labels=moved))

@@ -43,7 +43,7 @@ def _ends(computation: Computation) -> set[Instruction]:
     from the product, and ends after that on its result."""
     order = numbered(computation.post_order())
     pools = [x for x in order if is_pool(x)]
-    taken = reach(pools, lambda x: [o for o in x.operands if is_loop(o) and len(o.users) == 1])
+    taken = reach(pools, lambda x: [o for o in x.operands if is_loop(o) and o.user_count == 1])
     claimed, ends = {*taken}, {_last_alone(x, x.rank) for x in pools}
     products = [x for x in order if x.opcode == "convolution"]
     ranks = {x: _rank(x) for x in products}
@@ -102,7 +102,7 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     readers = {u.opcode for q in quotients or [end] for u in _last_alone(q, rows.rank).users}
     is_read_as_is = any(_last_alone(q, rows.rank) is q for q in quotients)
     is_lane = greatest.dimensions[0] == rows.minor_to_major[0]
-    is_alone = len(end.users) == 2 or is_lane or is_read_as_is
+    is_alone = end.user_count == 2 or is_lane or is_read_as_is
     is_narrowed = any(_last_alone(q, rows.rank).byte_size < q.byte_size for q in quotients)
     is_stored = is_narrowed and rows not in ends and rows.opcode != "convert"
     if "convolution" in readers and is_alone and not (is_stored if quotients else rows in ends):
@@ -113,7 +113,7 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     ends.discard(rows)
     if not quotients or not readers.isdisjoint(("convolution", "copy")):
         ends.add(end)
-        has_gradient = any(u.opcode == "exponential" and len(u.users) > 1 for u in end.users)
+        has_gradient = any(u.opcode == "exponential" and u.user_count > 1 for u in end.users)
         if quotients or (is_difference and not has_gradient):
             closed.add(own_name(end.origin))
 

@@ -36,7 +36,7 @@ class MoveCopyToUsers(VisitPass):
             return False
         if opcode == "convert" and user.user_count == 1 and user.users[0].opcode == "convolution":
             return False
-        sources = [o.operands[0] for o in user.operands[:count]]
+        sources = [o.operand for o in user.operands[:count]]
         if is_binary and len({s.shape.key for s in sources}) > 1:
             return False
         if joins and len({s.minor_to_major for s in sources}) > 1:
@@ -190,9 +190,9 @@ def _fill_again(fill: Instruction) -> bool:
     """Every copy is replaced while the array has another reader, unless one instruction reads them all."""
     copies = [u for u in fill.users if _is_plain_copy(u)]
     readers = {r for u in fill.users for r in (u.users if u in copies else (u,))}
-    if len(fill.users) < 2 or len(readers) < 2:
+    if fill.user_count < 2 or len(readers) < 2:
         return False
-    for copy in copies if len(copies) < len(fill.users) else copies[:-1]:
+    for copy in copies if len(copies) < fill.user_count else copies[:-1]:
         again = fill.clone(name=f"{fill.name}.rematerialized")
         again.called = [(name, clone_computation(c)) for name, c in fill.called]
         replace_instruction(copy, computation_of(copy).add_instruction(again))

@@ -80,7 +80,7 @@ def _canonicalize(broadcast: Instruction) -> None:
 def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> Instruction:
     """`inputs` are row-major (`LayoutNormalizationVisitor::HandleScatter`). Windows may come out unsorted."""
     count = len(inputs) // 2
-    operand, indices, update = scatter.operands[0], scatter.operands[count], scatter.operands[count + 1]
+    operand, indices, update = scatter.operand, scatter.operands[count], scatter.operands[count + 1]
     to_memory = operand.minor_to_major[::-1]
     in_operand = inverse(to_memory)
     in_indices = inverse(indices.minor_to_major[::-1])

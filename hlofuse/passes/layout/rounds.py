@@ -283,7 +283,7 @@ def _record(computation: Computation, first: int, reader: str, recorder: Recorde
             source = copy.operand
             has, wanted = source.shape.layout, copy.shape.layout
             if source.opcode == "get-tuple-element" and source.operand.opcode == "tuple":
-                source = source.operands[0].operands[source.tuple_index]
+                source = source.operand.operands[source.tuple_index]
             reason = f"{source.name} is laid out as {has}, and {reader} takes {wanted}"
             recorder.created_instructions(source.name, [copy], LAYOUT_COPY, reason)
 

@@ -182,7 +182,7 @@ def _trace(x: Instruction) -> Instruction:
         if x.opcode == "copy":
             x = x.operand
         elif x.opcode == "get-tuple-element" and x.operand.opcode == "tuple":
-            x = x.operands[0].operands[x.tuple_index]
+            x = x.operand.operands[x.tuple_index]
         else:
             return x
 

@@ -143,7 +143,7 @@ def _sizes_read(
     release: Release,
 ) -> Ints | None:
     """The sizes of reads that are slices from the start, or None (`ScatterSliceMatcher::InferShape`)."""
-    base, update = scatter.operands[0].sizes, scatter.operands[-1].sizes
+    base, update = scatter.operand.sizes, scatter.operands[-1].sizes
     if not base or not is_simplified_scatter(scatter):
         return None
     read = list(base)

@@ -236,7 +236,7 @@ def _in_total_order(x: Instruction, number: int) -> bool:
         source = source.operand
     if source.opcode != "parameter" or source.parameter_number != number or types not in _AS_INTEGERS:
         return False
-    most = flipped.operands[1] if flipped.operands[0] is bits else flipped.operands[0]
+    most = flipped.operands[1] if flipped.operand is bits else flipped.operand
     if scalar_of(most) != (1 << (bits.shape.bit_width - 1)) - 1 or negative.opcode != "compare":
         return False
     zero = negative.operands[1]

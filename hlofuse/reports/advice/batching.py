@@ -108,7 +108,7 @@ class Batch:
         With `is_read` it may also read there."""
         x = self.body.root.operands[k]
         rows = x.rank and x.sizes[0] >= self.trips and is_element(x.operand, self.given, k)
-        if not rows or len(x.users) > 1:
+        if not rows or x.user_count > 1:
             return None
         part, starts = written_part(x) or (x, {0: x})
         place = self._place([*starts.values()])
@@ -212,7 +212,7 @@ class Batch:
             return make.get_tuple_element(self.loop, self.computed[x.operand], x.tuple_index)
         if x.opcode not in ELEMENTWISE_OPCODES and x.opcode not in _OF_EACH:
             return None
-        count = len(x.operands) // (2 if x.opcode in _STARTING else 1)
+        count = x.operand_count // (2 if x.opcode in _STARTING else 1)
         starts = x.operands[count:]
         if any(o not in self.fixed for o in starts):
             return None
@@ -340,7 +340,7 @@ class Batch:
         """A gather or scatter; of a table that all iterations read, at further indices."""
         if x.opcode == "gather" and (table := self.fixed.get(x.operand)) is not None:
             return self._copy(x, [table, self.over_all(x.operands[1])], **_after_leading(x))
-        if len(x.operands) > 3:
+        if x.operand_count > 3:
             return None
         sizes = numbers_of(x, "slice_sizes")
         own = {"slice_sizes": [1, *sizes]} if x.opcode == "gather" else {}
@@ -370,13 +370,13 @@ class Batch:
     def _total(self, k: int) -> Instruction | None:
         """An element of the state to which iterations add what is known, also at places; None for others."""
         x = self.body.root.operands[k]
-        is_at_places = x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "add")
+        is_at_places = x.opcode == "scatter" and x.operand_count == 3 and combines_by(x, "add")
         if is_at_places and not is_element(x.operand, self.given, k):
             return None
         parts = x.operands if is_at_places else terms_of(x)
         rest = [t for t in parts if not is_element(t, self.given, k)]
         readers = [u for element in self.given.users if element.tuple_index == k for u in element.users]
-        is_alone = len(x.users) == len(readers) == 1
+        is_alone = x.user_count == len(readers) == 1
         if x.opcode not in ("add", "scatter") or not is_alone or not self.knows(*rest):
             return None
         if is_at_places:

@@ -50,7 +50,7 @@ def write_ring(loop: Instruction) -> bool:
         along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
         size, rows = window.sizes[along], new.sizes[along]
         own = [x, *(u for u in given.users if u.tuple_index == k)]
-        skipped = {body.root, joined, x, *(o for o in joined.operands if len(o.users) == 1)} - {new}
+        skipped = {body.root, joined, x, *(o for o in joined.operands if o.user_count == 1)} - {new}
         reads = {u: v for v in own for u in v.users if u not in skipped and _is_block(u, along, rows)}
         taken = {*skipped, *reads}
         if size % rows or new in reads or not all(_is_free_of_order(v, along, taken) for v in own):
@@ -88,7 +88,7 @@ def write_ring(loop: Instruction) -> bool:
 def update_stack(loop: Instruction) -> bool:
     """Rows that a scan passes from `xs` to `ys`, changed by each iteration, are changed in place."""
     forward = Batch.of(loop)
-    if forward is None or len(loop.operand.users) > 1:
+    if forward is None or loop.operand.user_count > 1:
         return False
     found = False
     for k, x in forward.changed():
@@ -122,7 +122,7 @@ def _is_of_row(x: Instruction, stack: Instruction) -> bool:
     if x.sizes != stack.sizes[1:]:
         return False
     return x.opcode != "scatter" or (
-        len(x.operands) == 3 and int(x.attributes["index_vector_dim"]) >= x.operands[1].rank - 1
+        x.operand_count == 3 and int(x.attributes["index_vector_dim"]) >= x.operands[1].rank - 1
     )
 
 
@@ -207,7 +207,7 @@ def _shift(
     """The concatenate that shifts an element of the state, its new rows, and whether these are first."""
     row = row_written(x)
     joined = x.operand if row is not None else x
-    if joined.opcode != "concatenate" or len(joined.operands) != 2:
+    if joined.opcode != "concatenate" or joined.operand_count != 2:
         return None
     along = joined.dimensions[0]
     first, second = joined.operands
@@ -222,7 +222,7 @@ def _shift(
         return joined, new, is_first
     is_new = row[:2] == (along, 0 if is_first else rest.sizes[along])
     is_new = is_new and row[2].sizes == new.sizes
-    return (joined, row[2], is_first) if is_new and len(joined.users) == 1 else None
+    return (joined, row[2], is_first) if is_new and joined.user_count == 1 else None
 
 
 def _is_block(x: Instruction, along: int, rows: int) -> bool:
@@ -244,7 +244,7 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
             if any(o.opcode != "broadcast" or along in o.dimensions for o in others):
                 return False
             same.add(user)
-        elif user.opcode != "reduce" or along not in user.dimensions or len(user.operands) > 2:
+        elif user.opcode != "reduce" or along not in user.dimensions or user.operand_count > 2:
             return False
     root = computation_of(x).root
     return not any(v is not x and root in v.users for v in same)
@@ -266,7 +266,7 @@ def wait_for_reads(loop: Instruction) -> bool:
                 _wait(value, [value, *reads], [[update], *(list(u.users) for u in reads)])
                 found = True
         for value in chain[:-1]:
-            if len(value.users) > 1:
+            if value.user_count > 1:
                 _wait(value, [value], [list(value.users)])
                 found = True
     return found
@@ -363,7 +363,7 @@ def stack_state(loop: Instruction) -> bool:
         lanes = [x for _, x in group]
         if not Together(lanes, is_flat=False).join(lanes):
             continue
-        first = [loop.operands[0].operands[k] for k, _ in group]
+        first = [loop.operand.operands[k] for k, _ in group]
         init = Together(first, is_flat=False)
         init.join(first)
         inside, after, root = carry(loop, [init.over_all(first[0])])
@@ -381,7 +381,7 @@ def stack_state(loop: Instruction) -> bool:
             element.replace_all_uses_with(before)
             root.replace_operand(k, element)
             after[k].replace_all_uses_with(end)
-        root.replace_operand(len(root.operands) - 1, new)
+        root.replace_operand(root.operand_count - 1, new)
         found = True
     return found
 
@@ -402,7 +402,7 @@ def reduce_as_vector(x: Instruction) -> bool:
     if opcode == "add":  # jnp.vdot(g, g)
         dots = [t for t in terms if t.opcode == "dot" and t.operand.element_type == x.element_type]
         terms = [((t in dots and as_sum(t)) or (t,))[0] for t in terms]
-    sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and len(t.users) == 1]
+    sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and t.user_count == 1]
     sums = [t for t in sums if (is_total(t) if opcode == "add" else t.operands[1] is sums[0].operands[1])]
     groups = _equivalent((k, t.operand) for k, t in enumerate(sums))
     found = max(groups, key=len, default=[])

@@ -163,7 +163,7 @@ def terms_of(x: Instruction, opcode: str = "add") -> Instructions:
     terms, waiting = Instructions(), [x]
     while waiting:
         term = waiting.pop()
-        if term.opcode == opcode and (term is x or len(term.users) == 1) and len(terms) < _MOST_TERMS:
+        if term.opcode == opcode and (term is x or term.user_count == 1) and len(terms) < _MOST_TERMS:
             waiting += reversed(term.operands)
         else:
             terms.append(term)
@@ -257,7 +257,7 @@ def _distributed(x: Instruction) -> Instruction:
     total = x.operands[place]
     if is_mask and total.opcode == "dot":
         return _masked(x, total)
-    if total.opcode not in _SUMS or len(total.users) > 1:
+    if total.opcode not in _SUMS or total.user_count > 1:
         return x
     terms = [make.copy_of(x, x.operands) for _ in total.operands]
     for new, term in zip(terms, total.operands, strict=True):
@@ -292,7 +292,7 @@ def _masked(x: Instruction, product: Instruction) -> Instruction:
 def product_of_sums(x: Instruction, opcode: str) -> bool:
     """A sum of products that `opcode` forms becomes a product of what is summed first."""
     value = x.operand
-    if not is_total(x) or x.element_type not in FLOATING_TYPES or len(value.users) > 1:
+    if not is_total(x) or x.element_type not in FLOATING_TYPES or value.user_count > 1:
         return False
     below = value.operand if value.opcode == "reshape" else value
     if below is not value and below.sizes == without_ones(value.shape).dimensions:
@@ -408,7 +408,7 @@ def reorder(x: Instruction) -> bool:
     for (value, labels), (c, own) in both_orders(labelled(x)):
         result = dims_of(x)
         totals = [u for u in value.users if is_total(u)]
-        count = len(value.users) - len(totals)
+        count = value.user_count - len(totals)
         if any(u.opcode != "dot" and u not in totals for u in value.users):
             continue
         if value.opcode == "transpose" and value.operand.opcode == "reshape":
@@ -452,7 +452,7 @@ def _scaled_factors(
         return [], []
     product, own = products[0]
     totals = [u for u in product.users if is_total(u)]
-    parts = factors_of(x, product, own) if len(product.users) == len(totals) + 1 else []
+    parts = factors_of(x, product, own) if product.user_count == len(totals) + 1 else []
     is_scaled = all(_absorb(x, parts, s) for s in scales if s[0] is not product)
     return (parts, totals) if is_scaled else ([], [])
 
@@ -532,7 +532,7 @@ class View(Struct):
         if x.opcode == "dot":
             first, second = (self.of(*side) for side in factors_of(x, x, labels))
             return contracted(x, first, second, {*rest, *self.brought}) if first and second else None
-        if x.opcode == "reduce" and len(x.operands) == 2:
+        if x.opcode == "reduce" and x.operand_count == 2:
             return self._reduced(x, labels)
         if x.opcode == "reshape":
             return self._reshaped(x, labels, shape)
@@ -665,5 +665,5 @@ def on_diagonal(x: Instruction) -> tuple[list[int], Instruction]:
         test, values = sorted(x.operands, key=lambda o: not equal_places(o))
         return equal_places(test), values
     if is_masked(x):
-        return equal_places(x.operands[0]), x.operands[1]
+        return equal_places(x.operand), x.operands[1]
     return [], x

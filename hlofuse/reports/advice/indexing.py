@@ -13,7 +13,7 @@ from .written import fold, replace
 
 def _maximum(x: Instruction) -> Instruction | None:
     """The search for the largest element, by whose index `x` reads the same array."""
-    found = (i.operands[0] for i in origins(x.operands[1]) if i.opcode == "get-tuple-element")
+    found = (i.operand for i in origins(x.operands[1]) if i.opcode == "get-tuple-element")
     return next((i for i in found if i.opcode == "reduce" and x.operand in i.operands), None)
 
 

@@ -179,7 +179,7 @@ class _Unrolling:
         after = self._body.root.operands[carried.tuple_index]
         users = {u for u in given.users if is_element(u, given, carried.tuple_index)}
         readers = {r for u in users for r in u.users if r is not self._body.root}
-        alone = readers == {x} and (after in users if reads else after is x and len(x.users) == 1)
+        alone = readers == {x} and (after in users if reads else after is x and x.user_count == 1)
         fits = carried.sizes[along[0]] == self._counter.trips
         return along[0] if alone and fits and part.sizes[along[0]] == 1 else None
 

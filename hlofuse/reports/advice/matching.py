@@ -65,7 +65,7 @@ def is_column_reduction(x: Instruction) -> bool:
 
 
 def same_twice(x: Instruction) -> bool:
-    return value_of(x.operands[0]) is value_of(x.operands[1])
+    return value_of(x.operand) is value_of(x.operands[1])
 
 
 def each(
@@ -163,4 +163,4 @@ def combines_by(x: Instruction, opcode: str) -> bool:
     """True for a reduction or scatter by this operation of the two values as they are."""
     root = x.to_apply.root if x.called_computations else x
     given = {o for o in root.operands if o.opcode == "parameter"}
-    return root is not x and root.opcode == opcode and len(given) == len(root.operands)
+    return root is not x and root.opcode == opcode and len(given) == root.operand_count

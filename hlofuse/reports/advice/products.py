@@ -256,7 +256,7 @@ def _small_first(x: Instruction) -> bool:
         return True
     for side, whole in enumerate(x.operands):
         value = whole.operand if whole.opcode == "transpose" else whole
-        is_sum = value.opcode in ("add", "subtract") and len(whole.users) == len(value.users) == 1
+        is_sum = value.opcode in ("add", "subtract") and whole.user_count == value.user_count == 1
         is_wide = value.element_type in (x.element_type, *FLOATING_TYPES)  # other integers may wrap
         is_own = [o.opcode in PRODUCTS for o in value.operands] if is_sum and is_wide else []
         if not any(is_own):
@@ -278,7 +278,7 @@ def _small_first(x: Instruction) -> bool:
 
 def _alone(x: Instruction) -> Instruction:
     """A copy of a product, with the products below that nothing else reads."""
-    below = [_alone(o) if o.opcode in PRODUCTS and len(o.users) == 1 else o for o in x.operands]
+    below = [_alone(o) if o.opcode in PRODUCTS and o.user_count == 1 else o for o in x.operands]
     return make.copy_of(x, below)
 
 
@@ -322,7 +322,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
 def _solve_below(x: Instruction, one: Labelled, c: Labelled) -> bool:
     """(B·A⁻¹)·C becomes B·(A⁻¹·C), where that solves for fewer columns."""
     value, labels = one
-    parts = factors_of(x, value, labels) if value.opcode == "dot" and len(value.users) == 1 else []
+    parts = factors_of(x, value, labels) if value.opcode == "dot" and value.user_count == 1 else []
     for b, solved in both_orders(parts) if parts else ():
         inner = contracted(x, solved, c, {*b[1], *dims_of(x)})
         outer = contracted(x, b, inner, dims_of(x))
@@ -366,7 +366,7 @@ class _Triangle(NamedTuple):
         is_plain = side == "NO_TRANSPOSE" or "trans_x = 78" in call
         is_unit = x.raw("unit_diagonal") == "true" or "diag = 85" in call
         has_form = _is_from_left(x) and (is_plain or is_transposed) and is_unit == lower  # as LU has it
-        return cls(x.operands[0], x.operands[1], lower, is_transposed) if has_form else None
+        return cls(x.operand, x.operands[1], lower, is_transposed) if has_form else None
 
 
 def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, Instruction] | None:
@@ -383,7 +383,7 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
     if not is_pair or "getrf" not in str(call.raw("custom_call_target")):
         return None
     below = x
-    while flipped and len(below.users) == 1 and below.users[0].opcode == "reshape":
+    while flipped and below.user_count == 1 and below.users[0].opcode == "reshape":
         below = below.users[0]
     swapped = below.users[0] if flipped and below.users else source(inner.given)
     sizes = {y.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
@@ -632,13 +632,13 @@ def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None
     sums = [f for f in factors if is_total(f)]
     scales = [spread(f)[0] for f in factors if f not in sums[:1]]
     are_numbers = all(not s.sizes and s.element_type == x.element_type for s in scales)
-    is_scaled = sums and are_numbers and len(x.users) == 1
+    is_scaled = sums and are_numbers and x.user_count == 1
     return (sums[0], fold(x, "multiply", scales) if scales else None) if is_scaled else None
 
 
 def _by_squares(x: Instruction) -> bool:
     """Powers with whole exponents that a formula writes become products of squares, one for each bit."""
-    number, one = make.convert(x, x.operands[1], "s32"), make.scalar_like(x.operands[0], 1)
+    number, one = make.convert(x, x.operands[1], "s32"), make.scalar_like(x.operand, 1)
     value = total = x.operand
     given = formula_values(spread(x.operands[1])[0])
     is_wide = x.element_type in ("f32", "f64")  # others are rounded after each product

@@ -32,12 +32,12 @@ def _scaled_later(s: Situation) -> Iterable[Finding]:
             continue
         for total, user in s.edges(r):
             is_scaled = user.opcode == "multiply" and _constant_operand(user) is not None
-            if is_scaled and _is_sum(total) and len(total.users) == 1:
+            if is_scaled and _is_sum(total) and total.user_count == 1:
                 yield Finding(total.name, "PF009")
 
 
 def _is_sum(x: Instruction) -> bool:
-    return x.opcode == "reduce" and len(x.operands) == 2 and combines_by(x, "add")
+    return x.opcode == "reduce" and x.operand_count == 2 and combines_by(x, "add")
 
 
 def _constant_operand(x: Instruction) -> Instruction | None:
@@ -115,12 +115,12 @@ def _square_deviations(x: Instruction) -> bool:
 
 def sum_squares(x: Instruction) -> bool:
     """Σ(x − m)² along columns becomes Σx² − m (2 Σx − n m), where Σx is computed as well."""
-    squares, start = x.operands[0], x.operands[-1]
+    squares, start = x.operand, x.operands[-1]
     is_square = squares.opcode == "multiply" and same_twice(squares)
     is_column_total = is_total(x) and is_column_reduction(x)
     if not (is_square and is_column_total and squares.operand.opcode == "subtract"):
         return False
-    array, mean = squares.operands[0].operands[0], spread_factor(squares.operands[0].operands[1])
+    array, mean = squares.operand.operand, spread_factor(squares.operand.operands[1])
     total = next((u for u in array.users if is_total(u) and u.dimensions == x.dimensions), None)
     rest = others(array.rank, x.dimensions)
     size = array.element_count // max(x.element_count, 1)

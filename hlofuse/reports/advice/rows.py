@@ -157,7 +157,7 @@ def _multiply_entries(x: Instruction) -> bool:
     """A product with a matrix of entries that a scatter adds to zeros takes a row for each, and sums."""
     for one, other in both_orders(labelled(x)):
         (matrix, labels), sizes = spread_factor(one[0]), sizes_of(one, other)
-        if matrix.opcode != "scatter" or len(matrix.operands) > 3 or not combines_by(matrix, "add"):
+        if matrix.opcode != "scatter" or matrix.operand_count > 3 or not combines_by(matrix, "add"):
             continue
         zeros, indices, entries = matrix.operands
         places = numbers_of(matrix, "scatter_dims_to_operand_dims")
@@ -254,7 +254,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
         size = table.sizes[d]
         if sizes[d] == size:
             continue  # it begins at 0
-        is_one = sizes[d] == 1 and indices.opcode == "concatenate" and len(indices.operands) == len(columns)
+        is_one = sizes[d] == 1 and indices.opcode == "concatenate" and indices.operand_count == len(columns)
         column = indices.operands[k] if is_one else indices
         if column is indices and vector < indices.rank:
             column = make.part(x, indices, k, k + 1, vector)
@@ -313,7 +313,7 @@ def _diagonal_alone(x: Instruction) -> bool:
             return False
         whole = values
         labels = [pair[0] if d == pair[1] else d for d in dims]
-    if labels is None or len(whole.users) > 1:
+    if labels is None or whole.user_count > 1:
         return False
     view = View({}, _diagonal)
     found = view.whole(whole, labels)
@@ -351,7 +351,7 @@ def _take_first(
     """Rows of what was computed become what is computed of rows; `is_gathered`: from several devices."""
     whole = x.operand
     places = _places(x) if x.opcode == "gather" else _one_slice(x)
-    if places is None or len(whole.users) > 1:
+    if places is None or whole.user_count > 1:
         return False
     along, batch = places.along, list(places.batch)
     rows = prod(x.sizes[d] for d in places.free)
@@ -394,7 +394,7 @@ def _take_first(
 
 def _one_window(x: Instruction, labels: list[int], along: int, number: Instruction) -> Labelled | None:
     """The reduction of the one window whose constant number is read, as of a cumulative sum; else None."""
-    given = formula_values(number) if x.opcode == "reduce-window" and len(x.operands) == 2 else None
+    given = formula_values(number) if x.opcode == "reduce-window" and x.operand_count == 2 else None
     if given is None or len({*given.flat}) != 1:  # each place of a batch reads its own
         return None
     window, place = list(window_of(x)), labels.index(along)
@@ -467,7 +467,7 @@ def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
     firsts = [numbers_of(x, n) for n in names]
     others = [d for d in range(table.rank) if (d,) != firsts[0]]
     is_plain = firsts[0] == firsts[1] and firsts[2] == tuple(others) and rows.rank == table.rank
-    if not is_plain or len(others) != rows.rank - 1 or len(x.operands) > 3:
+    if not is_plain or len(others) != rows.rank - 1 or x.operand_count > 3:
         return None
     found = numbers(x.operands[1])
     whole = all(rows.dimensions[d] == table.dimensions[d] for d in others)
@@ -529,7 +529,7 @@ def _combined(
     root = x.to_apply.root
     if root.opcode == "parameter":
         return new if root.parameter_number else old
-    if len(root.operands) != 2 or not combines_by(x, root.opcode):
+    if root.operand_count != 2 or not combines_by(x, root.opcode):
         return None
     first, second = ((old, new)[o.parameter_number] for o in root.operands)
     return make.binary(x, root.opcode, first, second)
@@ -580,7 +580,7 @@ def _summed_rows(x: Instruction) -> object:
     is_first = sorted(places) == [*range(count)]
     is_last = window == tuple(range(own, updates.rank))
     is_whole = x.sizes[count:] == updates.dimensions[own:]
-    if not (is_first and is_last and is_whole and len(x.operands) == 3 and combines_by(x, "add")):
+    if not (is_first and is_last and is_whole and x.operand_count == 3 and combines_by(x, "add")):
         return None
     form = x.attributes.without("to_apply", "metadata", "update_window_dims")
     return form, x.element_type, x.sizes[:count]
@@ -634,7 +634,7 @@ def _slice_windows(x: Instruction) -> bool:
     value, root = total.operand, total.to_apply.root
     along, *others = total.dimensions
     count = value.sizes[along]
-    is_plain = len(total.operands) == 2 and not others and combines_by(total, root.opcode)
+    is_plain = total.operand_count == 2 and not others and combines_by(total, root.opcode)
     if not is_plain or not is_neutral(total, total.operands[1]):
         return False
     if not 1 < count <= _STEPS or not has(origins(value), "gather"):
@@ -708,7 +708,7 @@ def _write_at_once(x: Instruction) -> bool:
     first, along = x, (row_written(x) or (0,))[0]
     while (row := row_written(first)) is not None and row[0] == along:
         slices = [] if first is x else [u for u in first.users if u.opcode == "slice"]
-        if first is not x and len(first.users) > len(slices) + 1:
+        if first is not x and first.user_count > len(slices) + 1:
             break
         reads += ((u, len(rows)) for u in slices)
         rows.append(row[1:])

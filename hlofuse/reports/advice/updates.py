@@ -121,7 +121,7 @@ def _masked(x: Instruction) -> Iterator[InstructionSequence]:
 
 def _is_second_scatter(x: Instruction) -> bool:
     first = without_bitcasts(x.operand)
-    if first.opcode != "scatter" or len(first.users) != 1:
+    if first.opcode != "scatter" or first.user_count != 1:
         return False
     return combines_by(x, "add") and combines_by(first, "add")
 
@@ -137,7 +137,7 @@ def _scatter_once(x: Instruction) -> bool:
 
 def add_to_rows(x: Instruction) -> bool:
     """Have sums over indices that are scaled and added to an array be added to its rows by the scatter."""
-    is_part = len(x.operands) == 3 and 2 * x.operands[2].byte_size < x.byte_size
+    is_part = x.operand_count == 3 and 2 * x.operands[2].byte_size < x.byte_size
     if not is_part or not combines_by(x, "add") or not is_constant(x.operand, 0):
         return False
     last = x
@@ -165,9 +165,9 @@ def add_to_rows(x: Instruction) -> bool:
 
 def choose_written(x: Instruction) -> bool:
     """A choice between an array and the same with a scatter is made by indices, out of bounds for nothing."""
-    (test, labels), sides = spread_factor(x.operands[0]), x.operands[1:]
+    (test, labels), sides = spread_factor(x.operand), x.operands[1:]
     for new, old in both_orders(sides):
-        if new.opcode != "scatter" or new.operand is not old or len(new.users) > 1:
+        if new.opcode != "scatter" or new.operand is not old or new.user_count > 1:
             continue
         indices = new.operands[1]
         kind = indices.element_type

@@ -77,7 +77,7 @@ def _by_dimension(x: Instruction) -> bool:
     """A window over several dimensions becomes one over each, those that leave out most places first."""
     window = list(window_of(x))
     along = [d for d, w in enumerate(window) if w.size > 1]
-    if len(x.operands) != 2 or not is_neutral(x, x.operands[1]):
+    if x.operand_count != 2 or not is_neutral(x, x.operands[1]):
         return False
     if any(w.base_dilation > 1 for w in window):
         return False
@@ -264,7 +264,7 @@ def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
     """The terms of sums and differences, each with its sign."""
     for place, term in enumerate(x.operands):
         own = -sign if x.opcode == "negate" or (place and x.opcode == "subtract") else sign
-        if term.opcode in (*_SUMS, "negate") and len(term.users) == 1:
+        if term.opcode in (*_SUMS, "negate") and term.user_count == 1:
             yield from _signed(term, own)
         else:
             yield term, own
@@ -272,7 +272,7 @@ def _signed(x: Instruction, sign: int = 1) -> Iterator[tuple[Instruction, int]]:
 
 def _scaled_transform(x: Instruction) -> tuple[Instruction, list[Labelled]] | None:
     """The Fourier transform, or its real part, in a product, and factors that scale all it reads at once."""
-    factors = multiplied(x) if len(x.users) == 1 else []
+    factors = multiplied(x) if x.user_count == 1 else []
     found = [f for f in factors if f[0].through("real").opcode == "fft"]
     if len(found) != 1 or found[0][1] != dims_of(x) or found[0][0].element_type != x.element_type:
         return None
@@ -282,7 +282,7 @@ def _scaled_transform(x: Instruction) -> tuple[Instruction, list[Labelled]] | No
     scales = [f for f in factors if f[0] is not value]
     kinds = (kind, *FLOATING_TYPES) if kind[0] == "c" else (kind,)
     is_scaled = all({*own} <= {*batch} and v.element_type in kinds for v, own in scales)
-    return (value, scales) if is_scaled and len(value.users) == 1 else None
+    return (value, scales) if is_scaled and value.user_count == 1 else None
 
 
 def _transform_once(x: Instruction) -> bool:
@@ -470,7 +470,7 @@ def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
 
 
 def _has_numbers(x: Instruction) -> bool:
-    return len(x.operands) == 2 and x.operands[1].element_type in _NUMBERS
+    return x.operand_count == 2 and x.operands[1].element_type in _NUMBERS
 
 
 def _has_places(x: Instruction) -> bool:

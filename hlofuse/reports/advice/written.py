@@ -289,7 +289,7 @@ def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] |
         return x.operands[1], dict(enumerate(x.operands[2:]))
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims")
     along, places = (numbers_of(x, n) if x.opcode == "scatter" else () for n in names)
-    if len(along) != 1 or along != places or len(x.operands) > 3 or not combines_by(x, "parameter"):
+    if len(along) != 1 or along != places or x.operand_count > 3 or not combines_by(x, "parameter"):
         return None
     indices, part = x.operands[1:]
     if indices.element_count > 1 or part.sizes != without(x.shape, along).dimensions:
@@ -345,7 +345,7 @@ def written_before(x: Instruction) -> dict[Instruction, Elements]:
     if (loop := x.called_by("while")) is None:
         return found
     for element in carried_unchanged(body_of(loop)):
-        before = formula_values(loop.operands[0].operands[element.tuple_index])
+        before = formula_values(loop.operand.operands[element.tuple_index])
         if before is not None:
             found[element] = before
     return found

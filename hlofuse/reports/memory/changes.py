@@ -425,7 +425,7 @@ def _outer_name(parameter: Instruction) -> str:
 
 def _named(x: Instruction) -> Instruction:
     """The operation that a result is a copy or another form of: the first with a name."""
-    while not (x := end_of(x)).op_name and len(x.operands) == 1:
+    while not (x := end_of(x)).op_name and x.operand_count == 1:
         (source,) = x.operands
         whole = end_of(source)
         is_element = x.opcode == "get-tuple-element" and whole.opcode == "tuple"
@@ -442,7 +442,7 @@ def _reordered(module: Module) -> Iterator[Instruction]:
     """Transposes, and copies with another layout, that are the only reader of an argument."""
     config = alias_config(module)
     for p in module.entry.parameters:
-        if len(p.users) != 1 or config.is_aliased((p.parameter_number, ())):
+        if p.user_count != 1 or config.is_aliased((p.parameter_number, ())):
             continue
         (x,) = p.users
         is_moved = x.opcode == "transpose" or (x.opcode == "copy" and x.shape != p.shape)

@@ -122,7 +122,7 @@ def reason(
 ) -> str:
     """A clause about the array; empty where the module shows no reason. `at` is the line of a reader."""
     x = source = array.instruction
-    while len(source.operands) == 1 and opcodes_in(source) <= _ORDER:
+    while source.operand_count == 1 and opcodes_in(source) <= _ORDER:
         source = source.operand
     if source.opcode == "parameter" and computation_of(source).is_entry:
         is_same = source.shape == x.shape and "transpose" not in opcodes_in(x)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.compilation import Compilation
-from hlofuse.ir import Attributes, Computation, Instruction, Instructions, Module, Shape
+from hlofuse.ir import Attributes, Computation, Instruction, InstructionMap, Instructions, Module, Shape
 from hlofuse.ir.fusing import tuple_of
 from hlofuse.passes.common.calls import filled
 from hlofuse.reports.advice.recipe import Finding
@@ -156,7 +156,7 @@ class _Copy:
         self.module.order_source = original.module.order_source
         self.entry = self.module.add_computation(Computation("main"))
         self.module.entry = self.entry
-        self.copies: dict[Instruction, Instruction] = {}
+        self.copies: InstructionMap = {}
         self._called: dict[Computation, Computation] = {}
         for x in inside:
             self._add(x)

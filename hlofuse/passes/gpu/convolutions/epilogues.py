@@ -140,10 +140,10 @@ def _sum(add: Instruction) -> bool:
         call = _with_bias(call)
         operands = list(call.operands)
         if takes_bias and places == (feature,):
-            operands[2] = addend.operands[0]
+            operands[2] = addend.operand
         elif takes_bias and places == ():
             shape = array(element.element_type, [element.sizes[feature]])
-            operands[2] = added(add, "broadcast", shape, [addend.operands[0]], dimensions="{}")
+            operands[2] = added(add, "broadcast", shape, [addend.operand], dimensions="{}")
         elif takes_side_input:
             operands.append(addend)
             config["side_input_scale"] = 1

@@ -103,7 +103,7 @@ def _backward_filter(call: Instruction, whole: bool) -> bool:
         place = labels.input_spatial_dimensions[k]
         config[place] = PaddingDimension(d.padding_low - least, d.padding_high - least)
         dimensions.append(replace(d, padding_low=least, padding_high=least))
-    operands = [_padded(call.operands[0], config), call.operands[1]]
+    operands = [_padded(call.operand, config), call.operands[1]]
     new = make.copy_of(call, operands, window=Window(dimensions))
     return replace_instruction(call, new)
 
