@@ -346,7 +346,7 @@ def _into(user: Instruction, x: Instruction, index: Index) -> Iterator[tuple[Ins
     elif opcode in _SAME:
         yield user, index
     elif opcode == "while":
-        yield from ((c.parameters[0], index) for _, c in user.called)
+        yield from ((c.parameters[0], index) for c in user.called_computations)
     elif opcode == "conditional":
         branches = zip(user.operands[1:], user.called, strict=True)
         yield from ((c.parameters[0], index) for o, (_, c) in branches if o is x)
@@ -361,4 +361,4 @@ def _after(computation: Computation) -> Iterator[Instruction]:
         if caller.opcode in CONTROL_FLOW and ("condition", computation) not in caller.called:
             yield caller
             if caller.opcode == "while":
-                yield from (c.parameters[0] for _, c in caller.called)
+                yield from (c.parameters[0] for c in caller.called_computations)

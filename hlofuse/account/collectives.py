@@ -45,7 +45,7 @@ def exchange_of(instruction: Instruction, module: Module) -> Exchange | None:
         kind = "reduce-scatter"  # XLA:TPU sums only what each device keeps
     groups, n = _participants(operation, kind, module)
     operands = operation.operands[:1] if kind in _OF_ONE_OPERAND else operation.operands
-    size = sum(leaf.buffer_size for o in operands for _, leaf in o.shape.leaves() if leaf.is_array)
+    size = sum(leaf.buffer_size for o in operands for leaf in o.shape.leaf_shapes if leaf.is_array)
     if kind == "ragged-all-to-all":
         return Exchange(kind, groups, n, None, size)
     if kind in ("all-gather", "recv"):

@@ -190,7 +190,7 @@ class CpuTimes:
     def together(self, kernels: Sequence[Instruction]) -> int:
         """Launches that XLA may hand to another thread (`ThunkExecutor::SplitReadyQueue`); 1 where they only
         wait in its queue, 0 where they run as they are scheduled (`ThunkExecutor::ThunkExecutor`)."""
-        sizes = (leaf.byte_size for k in kernels for x in (k, *k.operands) for _, leaf in x.shape.leaves())
+        sizes = (leaf.byte_size for k in kernels for x in (k, *k.operands) for leaf in x.shape.leaf_shapes)
         if len(kernels) <= _CONCURRENT or not any(size > _LARGE_BUFFER for size in sizes):
             return 0
         launched, ready = set(kernels), Instructions()
@@ -228,7 +228,7 @@ def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> 
     found = dict[Instruction, float]()
     live = peak = 0.0
     for k, t in enumerate(touches):
-        sizes = [leaf.byte_size for _, leaf in t.kernel.shape.leaves()]
+        sizes = [leaf.byte_size for leaf in t.kernel.shape.leaf_shapes]
         size = min(t.values.get((t.kernel, ()), 0.0), sum(sizes))
         if t.kernel in results:
             found[t.kernel] = min(size, sum(n for n in sizes if n >= FRESH))

@@ -70,7 +70,7 @@ def is_on_host(x: Instruction) -> bool:
 
 
 def is_in(shape: Shape, space: int) -> bool:
-    layouts = (leaf.layout for _, leaf in shape.leaves())
+    layouts = (leaf.layout for leaf in shape.leaf_shapes)
     return any((layout.memory_space if layout else HBM) == space for layout in layouts)
 
 

@@ -59,13 +59,13 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
         written = scattered_bytes(kernel)  # in place once copies have been inserted
         read = written + sum(o.shape.buffer_size for o in kernel.operands[kernel.operand_count // 2 :])
     elif (target := custom_call_target(kernel)).startswith((*_OF_PRODUCTS, *_OF_LIBRARIES)):
-        results = [shape for _, shape in kernel.shape.leaves()]
+        results = kernel.shape.leaf_shapes
         if target.startswith(_OF_PRODUCTS):
             del results[1:]  # workspace, as bytes of others are
         read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
         written = sum(r.buffer_size for k, r in enumerate(results) if not k or r.element_type != "u8")
     elif target.startswith(_OWN_KERNELS) and kernel.raw("output_to_operand_aliasing") is None:
-        read, written = 0, sum(r.buffer_size for _, r in kernel.shape.leaves())  # at least
+        read, written = 0, sum(r.buffer_size for r in kernel.shape.leaf_shapes)  # at least
     elif kernel.is_opaque:
         read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
         written = _array_bytes(kernel)
@@ -200,4 +200,4 @@ def _array_bytes(value: Instruction) -> int:
     shape = value.shape
     if shape.is_array:
         return shape.buffer_size
-    return sum(leaf.buffer_size for _, leaf in shape.leaves() if leaf.is_array)
+    return sum(leaf.buffer_size for leaf in shape.leaf_shapes if leaf.is_array)

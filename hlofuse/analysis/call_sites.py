@@ -57,7 +57,7 @@ class CallSites:
                 if not caller.called:
                     continue
                 new = own if caller.opcode in _SEQUENTIAL else CallContext.EMBEDDED
-                for _, callee in caller.called:
+                for callee in caller.called_computations:
                     old = found.get(callee)
                     context = new if old is None or old is new else CallContext.BOTH
                     if context is not old:

@@ -58,7 +58,7 @@ class CostAnalysis(Struct):
         """The cost of one execution, with everything it calls."""
         cached = self._instructions.get(instruction)
         if cached is None:
-            for _, callee in instruction.called:
+            for callee in instruction.called_computations:
                 self.computation(callee)
             cached = self._instructions[instruction] = self._cost(instruction)
         return cached
@@ -99,7 +99,7 @@ class CostAnalysis(Struct):
         if opcode == "while":
             return self._callee(instruction) + self._callee(instruction, 1)
         if opcode == "conditional":
-            return _greatest([self._computations.get(c, NOTHING) for _, c in instruction.called])
+            return _greatest([self._computations.get(c, NOTHING) for c in instruction.called_computations])
         if opcode == "custom-call":
             return NOTHING if is_annotation(instruction) else Cost(unknown=1)
         if is_async_end(opcode) and start_of(instruction) is not None:
@@ -123,9 +123,9 @@ class CostAnalysis(Struct):
         if opcode in count.TRANSCENDENTAL or opcode == "rng":
             return Cost(0, count.elements(shape))
         if opcode == "rng-bit-generator":
-            return Cost(0, sum(count.elements(leaf) for _, leaf in shape.leaves()))
+            return Cost(0, sum(count.elements(leaf) for leaf in shape.leaf_shapes))
         if opcode in ("all-reduce", "all-reduce-start"):
-            return Cost(sum(count.elements(leaf) for _, leaf in shape.leaves()))
+            return Cost(sum(count.elements(leaf) for leaf in shape.leaf_shapes))
         if not instruction.operands:
             return NOTHING
         if opcode in _FLOPS:

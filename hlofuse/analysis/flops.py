@@ -58,7 +58,7 @@ def convolution_flops(instruction: Instruction) -> int:
     if numbers is None or instruction.operand_count < 2:
         return 0
     left, right = (o.sizes for o in instruction.operands[:2])
-    result = next(leaf for _, leaf in instruction.shape.leaves()).dimensions
+    result = instruction.shape.leaf_shapes[0].dimensions
     target = custom_call_target(instruction)
     if target == "__cudnn$convBackwardInput":
         left, result = result, left

@@ -108,7 +108,7 @@ class HloAlias:
                 if x.opcode == "while" and self.dataflow.covers(x):
                     self._join_while(x)
                 elif x.opcode == "conditional" and self.dataflow.covers(x):
-                    for _, branch in x.called:
+                    for branch in x.called_computations:
                         self._join_all(branch.root, x)
         for x in in_place:
             self._join_in_place(x)

@@ -181,7 +181,7 @@ class HloDataflow:
         elif opcode == "while":
             inputs = [dict(x.called)["body"].root, x.operand]
         elif opcode == "conditional":
-            inputs = [c.root for _, c in x.called]
+            inputs = [c.root for c in x.called_computations]
         elif may_forward(opcode):
             forwards = forwards_of(x)
         size = len(shape_tree(x.shape))
@@ -218,7 +218,7 @@ class HloDataflow:
             root = dict(caller.called)["body"].root
             return [caller.operand, *([root] if root is not parameter else [])], []
         if caller.opcode == "conditional":
-            return [caller.operands[[c for _, c in caller.called].index(computation) + 1]], []
+            return [caller.operands[caller.called_computations.index(computation) + 1]], []
         given = caller.operands or [o for user in caller.users for o in user.operands[1:]]
         if number < len(given):
             return [], [Forward(0, len(shape_tree(parameter.shape)), given[number], 0)]

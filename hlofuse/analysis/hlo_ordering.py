@@ -76,7 +76,7 @@ class HloOrdering(ABC):
         if phi_b and y.computation is not None and nested(x, y.computation):
             return False
         is_merged = b.is_phi and y.opcode in ("while", "conditional")
-        if is_merged and any(nested(x, part) for _, part in y.called):
+        if is_merged and any(nested(x, part) for part in y.called_computations):
             return True
         return self.order(x, y) is Order.BEFORE
 
@@ -147,12 +147,12 @@ class _UsesBefore(Struct):
                 return True
             if nested(definition, parts["condition"]):
                 return definition is parts["condition"].parameters[0]
-        if definition.opcode == "while" and any(nested(x, part) for _, part in definition.called):
+        if definition.opcode == "while" and any(nested(x, part) for part in definition.called_computations):
             return True
         if (x.opcode == "call" or is_asynchronous(x)) and any(nested(definition, c) for _, c in x.called):
             return True
         if x.opcode == "conditional":
-            for _, branch in x.called:
+            for branch in x.called_computations:
                 if nested(definition, branch):
                     # A value that a branch returns may come back through a loop around the conditional.
                     operand = use.instruction.operands[use.operand_number]

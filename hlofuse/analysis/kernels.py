@@ -221,14 +221,14 @@ def launched_computations(of: Module | Instruction, *, branches: bool = True) ->
     Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
     them, nor are those without callers, nor without `branches` those of a conditional. Of an instruction,
     what runs in it, through small calls as well."""
-    order = [of.entry] if isinstance(of, Module) else [c for _, c in of.called]
+    order = [of.entry] if isinstance(of, Module) else of.called_computations
     seen, whole = set(order), isinstance(of, Module)
     for computation in order:  # grows while it is walked
         for instruction in computation:
             if not branches and instruction.opcode == "conditional":
                 continue
             if instruction.opcode in CONTROL_FLOW and not (whole and is_small_call(instruction)):
-                for _, callee in instruction.called:
+                for callee in instruction.called_computations:
                     if callee not in seen:
                         seen.add(callee)
                         order.append(callee)
@@ -373,7 +373,7 @@ def _loops(computation: Computation, launched: dict[Computation, int], seen: set
             if count := _launched_by(instruction, launched):
                 found.append(Loop(instruction.name, trip_count_of(instruction), count))
         elif instruction.opcode in CONTROL_FLOW and not is_small_call(instruction):
-            for _, called in instruction.called:
+            for called in instruction.called_computations:
                 if called not in seen:
                     seen.add(called)
                     found += _loops(called, launched, seen)
@@ -432,7 +432,7 @@ def _calls(
     computation: Computation, weights: dict[Computation, tuple[float, int]]
 ) -> Iterator[tuple[Instruction, Computation, int]]:
     for i in computation:
-        callees = [c for _, c in i.called if c in weights]
+        callees = [c for c in i.called_computations if c in weights]
         if not callees:
             continue
         if i.opcode == "conditional":

@@ -299,7 +299,7 @@ def _fit(x: Instruction, commands: Container[str]) -> _Fit:
     if x.opcode in CONTROL_FLOW:
         if _COMMAND_OF_CONTROL.get(x.opcode) not in commands:
             return "out"
-        inside = {_fit(y, commands) for _, c in x.called for y in c}
+        inside = {_fit(y, commands) for c in x.called_computations for y in c}
         return "out" if "out" in inside else "open"
     launch = launch_of(x, "gpu")
     if launch is None:

@@ -139,7 +139,7 @@ def _ends_in(x: Instruction) -> Iterator[Instruction]:
 
 def _is_of_collective(end: Instruction) -> bool:
     start = start_of(end) or end
-    inside = (i for _, c in start.called for i in c)
+    inside = (i for c in start.called_computations for i in c)
     return any(i.opcode.removesuffix("-start") in _COLLECTIVES for i in (start, *inside))
 
 

@@ -506,7 +506,7 @@ class _Collector:
         before = self.facts.account_before.by_name
         for i in instructions:
             launched = is_kernel(i)
-            calls = tuple(self._number[c] for _, c in i.called if c in self._number)
+            calls = tuple(self._number[c] for c in i.called_computations if c in self._number)
             yield Operation(
                 i,
                 self._number[i.computation] if i.computation is not None else 0,

@@ -61,7 +61,7 @@ def _look_through(module: Module) -> Fact | None:
 
 def _instruction_backend(i: Instruction) -> Fact | None:
     name = printable(i.name)
-    layouts = (leaf.layout for _, leaf in i.shape.leaves())
+    layouts = (leaf.layout for leaf in i.shape.leaf_shapes)
     if any(layout is not None and "T(" in str(layout) for layout in layouts):
         return Fact("tpu", "text", f"{name} has a tiled layout, {printable(str(i.shape)[:60])}")
     if i.opcode == "custom-call":

@@ -204,7 +204,7 @@ class Shape:
     @property
     def is_tiled(self) -> bool:
         """True if the layout of an array in it has tiles, as on a TPU."""
-        return any(leaf.layout is not None and leaf.layout.tiles for _, leaf in self.leaves())
+        return any(leaf.layout is not None and leaf.layout.tiles for leaf in self.leaf_shapes)
 
     @property
     def padded_count(self) -> int:
@@ -311,6 +311,11 @@ class Shape:
             yield index, self
         for i, s in enumerate(self.tuple_shapes if self.is_tuple else ()):
             yield from s.leaves((*index, i))
+
+    @property
+    def leaf_shapes(self) -> list[Shape]:
+        """Every leaf, without its index path."""
+        return [leaf for _, leaf in self.leaves()]
 
     def subshapes(self, index: Dims = ()) -> Iterator[tuple[Dims, Shape]]:
         """The shape and its subshapes with their index paths, outermost first (`ForEachSubshape`)."""

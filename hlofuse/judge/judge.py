@@ -280,4 +280,4 @@ def _indices(x: Instruction) -> Iterable[tuple[Instruction, int]]:
 
 def _signature(module: Module) -> list[list[tuple[str, tuple[int, ...]]]]:
     shapes = [*(p.shape for p in module.entry.parameters), module.entry.root.shape]
-    return [[(leaf.element_type, leaf.dimensions) for _, leaf in shape.leaves()] for shape in shapes]
+    return [[(leaf.element_type, leaf.dimensions) for leaf in shape.leaf_shapes] for shape in shapes]

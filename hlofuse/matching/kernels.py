@@ -141,7 +141,7 @@ _NO_WORK = with_trait("free")
 
 def outline(kernel: Instruction) -> Hashable:
     """The loosest key: operations by opcode, and the elements of the results."""
-    sizes = tuple(sorted(leaf.element_count for _, leaf in kernel.shape.leaves()))
+    sizes = tuple(sorted(leaf.element_count for leaf in kernel.shape.leaf_shapes))
     if kernel.opcode != "fusion" or not kernel.called:
         return kernel.opcode, sizes
     opcodes = Counter(x.opcode for x in computed_in(kernel) if x.opcode not in _NO_WORK)

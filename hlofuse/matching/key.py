@@ -92,7 +92,7 @@ def result(x: Instruction) -> Shape:
 
 def signature(x: Instruction) -> tuple[str, tuple[Dims, ...]]:
     """Opcode and dimensions of the results: they differ where a name means another operation."""
-    return x.opcode, tuple([tuple(leaf.dimensions) for _, leaf in x.shape.leaves()])
+    return x.opcode, tuple([tuple(leaf.dimensions) for leaf in x.shape.leaf_shapes])
 
 
 class Keys:

@@ -57,7 +57,7 @@ class CollectiveCombiner(Pass):
         for name, a, b in zip(_DIFFERENCES[-len(first) :], first, second, strict=False):
             if a != b:
                 return name
-        size = sum(leaf.byte_size for i in (x, other) for _, leaf in i.shape.leaves())
+        size = sum(leaf.byte_size for i in (x, other) for leaf in i.shape.leaf_shapes)
         flag = f"--xla_gpu_{self.opcode.replace('-', '_')}_combine_threshold_bytes={self.max_bytes}"
         return f"together above {flag}" if size > (self.max_bytes or size) else ""
 

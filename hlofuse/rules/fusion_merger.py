@@ -125,4 +125,4 @@ def time_figures(times: MergeTimes) -> Figures:
 
 def _elements(instruction: Instruction) -> int:
     shape = instruction.shape
-    return sum(leaf.element_count for _, leaf in shape.leaves()) if shape.is_tuple else shape.element_count
+    return sum(leaf.element_count for leaf in shape.leaf_shapes) if shape.is_tuple else shape.element_count

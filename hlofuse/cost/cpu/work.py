@@ -657,7 +657,7 @@ def _window_run(scatter: Instruction) -> int:
 
 
 def _first_array(value: Instruction) -> Shape | None:
-    return next((leaf for _, leaf in value.shape.leaves() if leaf.is_array), None)
+    return next((leaf for leaf in value.shape.leaf_shapes if leaf.is_array), None)
 
 
 def _kind(shape: Shape) -> str:

@@ -45,7 +45,7 @@ class ShapeTable:
 def bytes_of_leaves(shape: Shape) -> float:
     """Bytes of the arrays of a tuple, summed in single precision."""
     size = 0.0
-    for _, leaf in shape.leaves():
+    for leaf in shape.leaf_shapes:
         size = fp32(size + ShapeFacts(leaf, -1).size)
     return size
 

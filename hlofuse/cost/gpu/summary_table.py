@@ -277,7 +277,7 @@ def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> flo
     for output in root.outputs:
         sizes = [one(output)]
         if output.is_tuple:
-            sizes = [float(facts(leaf).size) for _, leaf in output.shape.leaves()]
+            sizes = [float(facts(leaf).size) for leaf in output.shape.leaf_shapes]
         for size in sizes:
             total = fp32(total + size)
     return total

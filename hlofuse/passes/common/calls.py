@@ -61,7 +61,7 @@ def _suffixed(name: str, suffix: str) -> str:
 
 def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -> None:
     """`caller` calls these instead (`ReplaceCalledComputations`)."""
-    for _, callee in caller.called:
+    for callee in caller.called_computations:
         callee.callers.pop(caller, None)
     caller.called = list(called)
     for _, callee in called:

@@ -128,7 +128,7 @@ def _add_zeros(computation: Computation, shape: Shape) -> None:
     """Zeros that stand in for the result until it is known; the next clean-up removes them."""
     parameter = computation.parameters[0]
     zeros = []
-    for _, leaf in shape.leaves():
+    for leaf in shape.leaf_shapes:
         zero = make.scalar(parameter, leaf.element_type, 0)
         zeros.append(make.broadcast(parameter, leaf, zero))
     if shape.is_tuple:

@@ -151,7 +151,7 @@ def _is_asynchronous_collective(x: Instruction) -> bool:
     if x.opcode in _STARTS or wrapped_opcode(x.opcode) in _COLLECTIVES:
         return True
     if x.opcode in ("async-start", "async-done"):
-        return any(root.opcode in _COLLECTIVES for _, c in x.called for root in [c.root])
+        return any(root.opcode in _COLLECTIVES for c in x.called_computations for root in [c.root])
     return is_async_end(x.opcode) and x.opcode not in _NO_COLLECTIVES and x.opcode != "async-update"
 
 

@@ -112,7 +112,7 @@ def _add_for_conditional(alias: HloAlias, conditional: Instruction, because: Bec
     }
     if not indices:
         return
-    for _, branch in conditional.called:
+    for branch in conditional.called_computations:
         copies = copy_for_users(branch.root, indices)
         _explain(copies, f"the branches of {conditional.name} write their results to one buffer", because)
 

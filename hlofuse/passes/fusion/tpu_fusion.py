@@ -236,4 +236,4 @@ def _is_angle(kernel: Instruction) -> bool:
 def _size(kernel: Instruction) -> Dims:
     root = kernel.fused_root if is_created(kernel) else kernel
     shape = root.operand.shape if root.opcode == "reduce" else root.shape
-    return next(leaf.dimensions for _, leaf in shape.leaves())
+    return shape.leaf_shapes[0].dimensions

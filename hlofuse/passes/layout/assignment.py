@@ -543,7 +543,7 @@ class LayoutAssignment(Requests):
 
 def at_most_rank_1(shape: Shape) -> bool:
     """`IsAtMostRank1`."""
-    return all(leaf.rank <= 1 for _, leaf in shape.leaves())
+    return all(leaf.rank <= 1 for leaf in shape.leaf_shapes)
 
 
 def _is_smaller_part(concatenate: Instruction, part: Instruction) -> bool:

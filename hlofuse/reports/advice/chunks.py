@@ -24,7 +24,7 @@ def compute_in_parts(x: Instruction) -> bool:
     entry, size = x.computation, x.byte_size
     if entry is None or not entry.is_entry or size < 2 * _LEAST:
         return False
-    given = [s.byte_size for i in (*entry.parameters, entry.root) for _, s in i.shape.leaves()]
+    given = [s.byte_size for i in (*entry.parameters, entry.root) for s in i.shape.leaf_shapes]
     limit = max(_LEAST, *given)
     if size < 2 * limit or any(i.byte_size > size for i in entry if i.is_array):
         return False

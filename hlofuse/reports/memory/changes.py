@@ -158,7 +158,7 @@ def ideas(
 ) -> list[Untried]:
     """Changes about a good part of the arguments or of the bytes at the peak, the most first."""
     given = [*module.entry.parameters, module.entry.root]
-    most = max((s.byte_size for x in given for _, s in x.shape.leaves() if s.is_array), default=0)
+    most = max((s.byte_size for x in given for s in x.shape.leaf_shapes if s.is_array), default=0)
     jacobian = _transposed_jacobian(module)
     rows = []
     peak = max(alive := assigned.over_time)
@@ -200,7 +200,7 @@ def _sharded(
         text = f"Shard {names}: {count} devices each have the same copy, and would need"
         text += f" {bytes_text(size - size // count)} less for arguments"
         kernels = dict.fromkeys(u for p in arrays for u in p.users)
-        written = sum(s.byte_size for k in kernels for _, s in k.shape.leaves() if s.is_array)
+        written = sum(s.byte_size for k in kernels for s in k.shape.leaf_shapes if s.is_array)
         if not is_state:
             text += "; what it costs to gather them where they are read is not estimated"
         elif (rest := written - size) > 0:
@@ -328,7 +328,7 @@ def _transposed_jacobian(module: Module) -> str:
     names = {x.op_name or "" for x in module.instructions()}
     if not any("vmap(transpose(jvp(" in n for n in names) or any("vmap(jvp(" in n for n in names):
         return ""
-    results = [s for _, s in module.entry.root.shape.leaves() if s.is_array]
+    results = [s for s in module.entry.root.shape.leaf_shapes if s.is_array]
     columns = rows = 0
     for p in (p for p in module.entry.parameters if p.is_array and p.rank):
         own, size = p.sizes, p.element_count
@@ -357,7 +357,7 @@ def loops_of(
 
 def _is_chosen(*found: Instruction) -> bool:
     """True if a `jax.checkpoint` of the program decides what these instructions keep."""
-    parts = [part for x in found for _, c in x.called for i in c for part in inside(i)]
+    parts = [part for x in found for c in x.called_computations for i in c for part in inside(i)]
     return any("/checkpoint/" in (x.op_name or "") for x in (*found, *parts))
 
 

@@ -66,7 +66,7 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
     found = []
     for r in rows:
         x = r.collective.instruction
-        results = [shape.dimensions for _, shape in x.shape.leaves()][-x.operand_count :]
+        results = [shape.dimensions for shape in x.shape.leaf_shapes][-x.operand_count :]
         for d in numbers_of(x, "dimensions") if r.collective.exchange.kind == "all-gather" else ():
             texts = {text for n in results for text in constraints.get((x.op_name, d, n[d:][:1]), [None])}
             r = replace(r, near=(texts.pop() if len(texts) == 1 else None) or r.near)
