@@ -177,9 +177,7 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
     def shape(v: Value) -> Hashable:
         return v.instruction.shape.key_ignoring_layout
 
-    if len(old) == len(new) and (
-        len(old) == 1 or all(shape(x) == shape(y) for x, y in zip(old, new, strict=True))
-    ):
+    if len(old) == len(new) == 1 or [*map(shape, old)] == [*map(shape, new)]:
         for x, y in zip(old, new, strict=True):
             m.match(x.index, y.index)
         return

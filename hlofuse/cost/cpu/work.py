@@ -166,6 +166,10 @@ def at_levels(work: Work, shares: Mapping[str, float]) -> Work:
     return found
 
 
+Reads = list[tuple[Instruction, object, int | None, float]]
+"""Operands that are read, each with the place there, the dimension that is read in order, and how often."""
+
+
 class _Loops:
     """The reads and operations of a kernel that XLA writes as loops."""
 
@@ -299,7 +303,7 @@ class _Loops:
         index: object,
         inner: int | None,
         count: float,
-    ) -> list[tuple[Instruction, object, int | None, float]]:
+    ) -> Reads:
         opcode, shape = x.opcode, x.shape
         if opcode == "parameter":
             self._read(shape, inner, count)
@@ -323,15 +327,16 @@ class _Loops:
             if opcode == "iota":
                 self._operations["iota", _kind(shape), is_scalar] += count
             return []
+        first = operands[0] if operands else x
         if opcode == "copy":
             self._count_joined(x, inner, count)
         if opcode == "get-tuple-element" or (is_elementwise(x) and opcode != "fusion"):
             if opcode not in _FREE:
                 kind = _kind(shape)
                 if opcode == "convert":
-                    kind = f"{_converted(operands[0].shape)}>{_converted(shape)}"
+                    kind = f"{_converted(first.shape)}>{_converted(shape)}"
                 elif opcode in ("compare", "bitcast-convert", "abs"):
-                    kind = _kind(operands[0].shape)
+                    kind = _kind(first.shape)
                     opcode = "absolute" if opcode == "abs" and kind == "c64" else opcode  # a square root
                 is_easy = opcode in ("divide", "remainder") and _divides_by_constant(x)
                 named = "multiply" if is_easy else opcode
@@ -340,7 +345,7 @@ class _Loops:
                     self._awaited.update(operands)
                 # A long polynomial that another one waits for takes twice as long, measured (jaxlib 0.11.1).
                 own_count = count * 2 if is_awaited and opcode in _CHAINED else count
-                own_count *= _UNPREDICTED if opcode in ("sine", "cosine") and _is_far(operands[0]) else 1
+                own_count *= _UNPREDICTED if opcode in ("sine", "cosine") and _is_far(first) else 1
                 is_plain = not self._by_tiles and not self._has_short_rows and named not in _SLOW
                 if is_plain and opcode != "convert" and operands[-1].element_type in _BYTES:
                     own_count /= _BYTES_OF_A_VECTOR
@@ -357,8 +362,8 @@ class _Loops:
                 if inner is not None:
                     self._body += 3 if opcode in _EXTREME else 1
             if opcode == "select" and 0 < self._row < _SHORTEST:
-                is_same = operands[0].opcode == "broadcast" and inner not in operands[0].dimensions
-                below = reach(operands[0].operands if is_same else (), lambda i: i.operands)
+                is_same = first.opcode == "broadcast" and inner not in first.dimensions
+                below = reach(first.operands if is_same else (), lambda i: i.operands)
                 if any(i.opcode == "parameter" and i.rank for i in below):  # of data, for a row
                     self._other["choice of a row"] += 0.4 * max(count / self._row - _PREDICTED, 0)
             is_part = opcode == "get-tuple-element"
@@ -367,31 +372,31 @@ class _Loops:
                 for o in dict.fromkeys(operands)
             ]
         if opcode in ("bitcast", "reshape"):
-            place = _same_place(shape, operands[0].shape, inner)
-            own_row = operands[0].sizes[place] if place is not None else 0
+            place = _same_place(shape, first.shape, inner)
+            own_row = first.sizes[place] if place is not None else 0
             is_part = inner is not None and 0 < own_row < shape.dimensions[inner]
             if is_part and not self._by_tiles and without_bitcasts(x).opcode != "concatenate":
                 self._joined.update(operands)
                 self._shifted.update(operands if x in self._shifted or own_row % _INTERLEAVED else ())
-            return [(operands[0], own, place, count)]
+            return [(first, own, place, count)]
         if opcode == "transpose":
             self._count_joined(x, inner, count)
             # Short rows that are neighbours no more do not fill a vector together.
-            is_minor = inner is not None and x.dimensions[inner] == operands[0].minor_to_major[0]
+            is_minor = inner is not None and x.dimensions[inner] == first.minor_to_major[0]
             self._is_apart |= is_minor and self._row <= _SHORTEST
-            return [(operands[0], own, None if inner is None else x.dimensions[inner], count)]
-        is_cut = opcode == "slice" and strides_of(shape) != strides_of(operands[0].shape)
+            return [(first, own, None if inner is None else x.dimensions[inner], count)]
+        is_cut = opcode == "slice" and strides_of(shape) != strides_of(first.shape)
         if (is_cut or opcode == "reverse") and x in self._joined:
             self._is_serial = True
-            weight = 1.0 if without_bitcasts(operands[0]).user_count > 1 else _JOINED
+            weight = 1.0 if without_bitcasts(first).user_count > 1 else _JOINED
             self._other["element of joined rows"] += count * weight
         elif x in self._joined and x in self._shifted and opcode == "broadcast" and x.dimensions:
             self._other["element of joined rows"] += count * _JOINED
         if opcode == "broadcast":
             if inner in x.dimensions:
-                return [(operands[0], own, x.dimensions.index(inner), count)]
+                return [(first, own, x.dimensions.index(inner), count)]
             length = shape.dimensions[inner] if inner is not None else 1
-            return [(operands[0], own, None, count / max(length, 1))]
+            return [(first, own, None, count / max(length, 1))]
         if opcode in ("reduce", "reduce-window", "select-and-scatter"):
             return self._reduction(x, own, count)
         if opcode == "dynamic-update-slice":
@@ -404,7 +409,7 @@ class _Loops:
         if opcode in ("slice", "dynamic-slice"):
             is_within = opcode == "slice" and inner is not None and x.attributes["slice"][inner].start
             self._shifted.update(operands if is_within else ())
-            return [(operands[0], own, inner, count)]
+            return [(first, own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
             is_by_parts = x in self._whole or (self._by_parts and self._row > _SHORTEST)
             if opcode != "concatenate" or not is_by_parts:
@@ -416,7 +421,7 @@ class _Loops:
             parts = operands if opcode == "concatenate" else operands[:1]
             return [(o, (own, k), inner, count * o.element_count / whole) for k, o in enumerate(parts)]
         if opcode == "gather":
-            sizes, gathered = x.attributes.get("slice_sizes", ()), operands[0].shape
+            sizes, gathered = x.attributes.get("slice_sizes", ()), first.shape
             row = max(math.prod(sizes), 1)
             self._has_loop = True
             place = next((d for d in gathered.minor_to_major if sizes[d] > 1), None)
@@ -429,7 +434,7 @@ class _Loops:
             self._other["later gathered element"] += count / run * (run - near)
             self._lines("gathered", gathered, count / run, near)
             self._lines("later gathered", gathered, count / run, run - near)
-            return [(operands[0], own, place, count), (operands[1], own, None, count / row)]
+            return [(first, own, place, count), (operands[1], own, None, count / row)]
         if opcode == "scatter":
             self._has_loop = True
             updates = operands[-1].element_count
@@ -477,7 +482,7 @@ class _Loops:
         x: Instruction,
         own: object,
         count: float,
-    ) -> list[tuple[Instruction, object, int | None, float]]:
+    ) -> Reads:
         arrays = x.operands[: x.operand_count // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
         shape = arrays[0].shape
         result = first_leaf(x.shape)

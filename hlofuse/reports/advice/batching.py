@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir import Computation, Dims, Instruction, Shape, computation_of, has_side_effect, reach, values
@@ -538,27 +539,25 @@ def _joined(
 def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction]:
     """All products of a and all sums h = a·h + b, h 0 before the first, as `jax.lax.associative_scan` has
     them: of pairs, then of pairs of pairs (Blelloch, Prefix Sums and Their Applications, 1990)."""
-    n = a.sizes[0]
+    n, both = a.sizes[0], (a, b)
     if n < 2:
-        return a, b
+        return both
+    binary, part = partial(make.binary, at), partial(make.part, at)
 
-    def joined(
-        first: Sequence[Instruction], second: Sequence[Instruction]
-    ) -> tuple[Instruction, Instruction]:
-        (a1, b1), (a2, b2) = first, second
-        after = make.binary(at, "add", make.binary(at, "multiply", a2, b1), b2)
-        return make.binary(at, "multiply", a1, a2), after
+    def joined(*pairs: Instruction) -> tuple[Instruction, Instruction]:
+        a1, b1, a2, b2 = pairs
+        after = binary("add", binary("multiply", a2, b1), b2)
+        return binary("multiply", a1, a2), after
 
-    firsts, seconds = ([make.part(at, x, k, n - 1 + k, 0, 2) for x in (a, b)] for k in (0, 1))
-    odd = _recurrence(at, *joined(firsts, seconds))
-    even = [make.part(at, x, 0, 1) for x in (a, b)]
+    odd = _recurrence(at, *joined(*(part(x, k, n - 1 + k, 0, 2) for k in (0, 1) for x in both)))
+    even = [part(x, 0, 1) for x in both]
     if n > 2:
-        before = [make.part(at, x, 0, (n - 1) // 2) for x in odd]
-        further = joined(before, [make.part(at, x, 2, n, 0, 2) for x in (a, b)])
+        before = [part(x, 0, (n - 1) // 2) for x in odd]
+        further = joined(*before, *(part(x, 2, n, 0, 2) for x in both))
         even = [make.concatenate(at, two, 0) for two in zip(even, further, strict=True)]
     first = [make.padded(at, x, 0, 1 - n % 2, 0, 1) for x in even]
     second = [make.padded(at, x, 1, n % 2, 0, 1) for x in odd]
-    products, sums = (make.binary(at, "add", *two) for two in zip(first, second, strict=True))
+    products, sums = (binary("add", *two) for two in zip(first, second, strict=True))
     return products, sums
 
 

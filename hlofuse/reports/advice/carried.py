@@ -1,6 +1,7 @@
 """Arrays that a loop carries, as rings, behind barriers or stacked; small arrays worked on as one vector."""
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from itertools import count
 
 from hlofuse.analysis.components import depends_on
@@ -55,19 +56,18 @@ def write_ring(loop: Instruction) -> bool:
         taken = {*skipped, *reads}
         if size % rows or new in reads or not all(_is_free_of_order(v, along, taken) for v in own):
             continue
-        kind = "s32"  # the loop may count in fewer bits than the rows take
-        number = make.convert(new, make.get_tuple_element(new, given, counter.index), kind)
-        count = make.binary(new, "remainder", number, make.scalar(new, kind, size // rows))
-        place = make.binary(new, "multiply", count, make.scalar(new, kind, rows))
+        binary, scalar = partial(make.binary, new), partial(make.scalar, new, "s32")
+        # The loop may count in fewer bits than the rows take.
+        number = make.convert(new, make.get_tuple_element(new, given, counter.index), "s32")
+        place = binary("multiply", binary("remainder", number, scalar(size // rows)), scalar(rows))
         first = counter.trips * rows % size
         if is_newest_first:
-            place = make.binary(new, "subtract", make.scalar(new, kind, size - rows), place)
+            place = binary("subtract", scalar(size - rows), place)
             first = -first % size
         before = Instructions()
         for read, value in reads.items():  # the first row of the window before lies where the new one goes
             step = ranges_of(read)[along].start + rows * ((value is x) != is_newest_first)
-            at = make.binary(new, "add", place, make.scalar(new, kind, step))
-            at = make.binary(new, "remainder", at, make.scalar(new, kind, size))
+            at = binary("remainder", binary("add", place, scalar(step)), scalar(size))
             source = x if value is x else window
             part = make.dynamic_slice(read, source, starts_at(new, window.rank, at, along), read.sizes)
             replace(read, part)

@@ -1,6 +1,7 @@
 """Recipes about reductions, and about what several kernels or readers share."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
@@ -129,11 +130,10 @@ def sum_squares(x: Instruction) -> bool:
         return False
     mid = over(x, mean, rest, sizes_of((total, rest)))
     count = make.scalar_like(mid, size)
-    both = make.binary(
-        x, "subtract", make.binary(x, "add", total, total), make.binary(x, "multiply", mid, count)
-    )
-    new = make.copy_of(x, [make.binary(x, "multiply", array, array), start])
-    return replace(x, make.binary(x, "subtract", new, make.binary(x, "multiply", mid, both)))
+    binary = partial(make.binary, x)
+    both = binary("subtract", binary("add", total, total), binary("multiply", mid, count))
+    new = make.copy_of(x, [binary("multiply", array, array), start])
+    return replace(x, binary("subtract", new, binary("multiply", mid, both)))
 
 
 _AROUND = "Take row variances around the mean: jnp.var"
