@@ -147,33 +147,34 @@ def _ends(start: Instruction) -> Cost:
 
 def _bytes(instruction: Instruction) -> tuple[int, int]:
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shape
+    sizes, result = [o.shape.buffer_size for o in operands], shape.buffer_size
     if opcode == "tuple":
-        return 0, shape.buffer_size
-    if opcode == "gather" and len(operands) > 1 and (slices := count.padded_slices(instruction)):
-        return slices + operands[1].shape.buffer_size, shape.buffer_size
-    if opcode in ("dynamic-slice", "gather") and len(operands) > 1:
-        return shape.buffer_size + operands[1].shape.buffer_size, shape.buffer_size
+        return 0, result
+    if opcode == "gather" and len(sizes) > 1 and (slices := count.padded_slices(instruction)):
+        return slices + sizes[1], result
+    if opcode in ("dynamic-slice", "gather") and len(sizes) > 1:
+        return result + sizes[1], result
     if opcode in ("slice", "dynamic-slice"):
-        return shape.buffer_size, shape.buffer_size
-    if opcode == "dynamic-update-slice" and len(operands) > 1:
-        update = operands[1].shape.buffer_size
-        return update + (operands[2].shape.buffer_size if len(operands) > 2 else 0), update
-    if opcode == "scatter" and len(operands) > 2:
-        n = len(operands) // 2
-        updates = sum(u.shape.buffer_size for u in operands[n + 1 :])
+        return result, result
+    if opcode == "dynamic-update-slice" and len(sizes) > 1:
+        update = sizes[1]
+        return update + sum(sizes[2:3]), update
+    if opcode == "scatter" and len(sizes) > 2:
+        n = len(sizes) // 2
+        updates = sum(sizes[n + 1 :])
         if tiles := count.padded_updates(instruction):
-            return tiles + updates + operands[n].shape.buffer_size, tiles
-        return 2 * updates + operands[n].shape.buffer_size, updates
+            return tiles + updates + sizes[n], tiles
+        return 2 * updates + sizes[n], updates
     if opcode == "infeed":
         return 0, shape.leaves_size
     if opcode == "outfeed":
         return sum(o.shape.leaves_size for o in operands), 0
-    if opcode == "triangular-solve" and len(operands) > 1:
-        return operands[0].shape.buffer_size // 2 + operands[1].shape.buffer_size, shape.buffer_size
+    if opcode == "triangular-solve" and len(sizes) > 1:
+        return sizes[0] // 2 + sizes[1], result
     if opcode == "cholesky" and operands:
-        half = operands[0].shape.buffer_size // 2
-        return half, operands[0].shape.buffer_size - half
-    return sum(o.shape.buffer_size for o in operands), shape.leaves_size
+        half = sizes[0] // 2
+        return half, sizes[0] - half
+    return sum(sizes), shape.leaves_size
 
 
 def _greatest(costs: list[Cost]) -> Cost:
