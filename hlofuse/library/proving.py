@@ -20,6 +20,7 @@ from hlofuse.capture.model import CaptureError, settled_destination
 from hlofuse.cost.tpu import TpuDevice, scoped_vmem, tpu_devices
 from hlofuse.inputs.release import default_python
 from hlofuse.ir import HlofuseError, Instruction, Module, print_module, replace
+from hlofuse.ir.copy import copy_module
 from hlofuse.judge.judge import Judge
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
@@ -84,7 +85,8 @@ def _proved(
 ) -> Verdict:
     """The verdict with changes that XLA compiled, at most so many, and what they gain over the module itself.
     `Verdict.not_proved` says why none could be. HlofuseError without the module before optimizations."""
-    start = prepared(report.before_optimizations("explain --prove").module)
+    written = report.before_optimizations("explain --prove").module
+    start = prepared(written)
     suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}
     found = list(_candidates(report, v, start))
     rank = _most_touched if v.tiles is None else _most_expected
@@ -96,13 +98,15 @@ def _proved(
     with report.options.listener.progress("compiling changes") as progress:
         try:
             compile = _Compiler(report, python, tries)
-            base = compile(start)
+            bases = [compile(m) for m in (copy_module(written), start)]
         except HlofuseError as error:
             return replace(v, not_proved=str(error))
         for number, (s, module) in enumerate(found):
             progress(number, len(found))
             try:
-                trial = _trial(base, compile(module or start, s.flag))
+                after = compile(module or start, s.flag)
+                # XLA may compile the simplified start better or worse than what is written.
+                base, trial = min(((b, _trial(b, after)) for b in bases), key=lambda c: c[1].gain)
                 trial = replace(trial, roughly_timed=s.trial.roughly_timed)
             except CaptureError:
                 continue

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hlofuse.capture import CaptureError
+from hlofuse.ir import parse_module
 from hlofuse.library import proving
 from hlofuse.reports.whatif.model import Trial
 from ..fixtures import unpacked
@@ -93,6 +94,20 @@ def test_no_more_is_compiled_than_asked(hlofuse: Run, program: Path, compiler: C
     found = explained(hlofuse, program, "--tries", str(tries))
     assert len(compiler.compiled) <= tries
     assert found["verdict"]["compiled"] <= tries - 1
+
+
+def test_a_gain_is_over_what_is_written_and_its_simpler_form(
+    hlofuse: Run, program: Path, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XLA may compile either better."""
+    own = explained(hlofuse, program)["suggestions"][0]["gain"]["time_us"]
+    large = PROGRAM.replace("512", "65536")
+    monkeypatch.setattr(proving, "prepared", lambda _: parse_module(large))
+    worse = explained(hlofuse, program)
+    assert all(s["gain"]["time_us"] < worse["totals"]["time_us"] for s in worse["suggestions"])
+    program.write_text(large)
+    monkeypatch.setattr(proving, "prepared", lambda _: parse_module(PROGRAM))
+    assert explained(hlofuse, program)["suggestions"][0]["gain"]["time_us"] == own
 
 
 def test_other_values_are_not_offered(hlofuse: Run, program: Path, compiler: Compiler) -> None:
