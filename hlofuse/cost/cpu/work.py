@@ -7,7 +7,7 @@ iterations of this loop read."""
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions, window_size
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -49,6 +49,7 @@ _CHECKED = 1.6  # polynomials of tiles with bounds for one
 _INTERLEAVED = 4  # elements of a row of which LLVM takes one, with vectors
 _STREAMED = 64  # elements of a row after which the rest arrives before it is read
 _EXTREME_ROW = 0.35  # the time of a row's maximum, in sums
+_REPEATED_STEP = 5  # the time of a row in a step that reads what is repeated, in sums (5 shapes measured)
 _REDUCED_PART = 32_768  # elements of a row that YNNPACK reduces before it goes on with the next row
 _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
 _UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
@@ -700,7 +701,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     """A fusion for YNNPACK: its product or reduction, and what is around it, once where that is repeated."""
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
-    longest = summed = 0.0  # rows of what is computed and of what is reduced
+    longest = summed = stepped = 0.0  # rows of what is computed, of what is reduced, and of later steps
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operand for x in sums if x.operand.opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
@@ -739,13 +740,36 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
         elif x.opcode not in _FREE and x not in squares and x.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.element_count
-            longest = max(longest, x.element_count / _run(x.shape, x.minor_to_major[:1]))
-    found["ynn row"] = max(longest - summed, 0.0)
+            row = _run(x.shape, x.minor_to_major[:1])
+            if x.rank < 3 or _reads_repeated(x.operands):  # else all rows are one
+                longest = max(longest, x.element_count / row)
+            stepped += x.element_count / row if row % _ROW and _is_later_step(x, squares) else 0.0
+    found["ynn row"] = max(longest - summed, 0.0) + _REPEATED_STEP * stepped
     for x in computed_in(fusion):
         if x.opcode == "reduce" and (buffered := _buffered_bytes(x, fusion, squares)):
             parts = math.ceil(_run(x.operand.shape, x.dimensions) / _REDUCED_PART)
             found["bytes fresh" if buffered >= FRESH else "bytes l3"] += buffered * parts / threads
     return dict(found)
+
+
+def _is_later_step(x: Instruction, squares: Container[Instruction]) -> bool:
+    """True for an operation on a computed value and a repeated one: YNNPACK keeps the computed value and goes
+    through it by rows. It adds to a product at once."""
+    if x.user_count == 1 and _added_product(x.users[0]) is x:
+        return False
+    product = _added_product(x)
+    read = [*x.operands, *(product.operands if product else ())]
+    is_computed = any(o.opcode not in _FREE and o not in squares and o is not product for o in read)
+    return is_computed and _reads_repeated(read)
+
+
+def _added_product(x: Instruction) -> Instruction | None:
+    products = x.operands if x.opcode == "add" else ()
+    return next((o for o in products if o.opcode == "multiply" and o.user_count == 1), None)
+
+
+def _reads_repeated(read: Iterable[Instruction]) -> bool:
+    return any(o.opcode == "broadcast" for o in read)
 
 
 def _buffered_bytes(reduce: Instruction, fusion: Instruction, summed: Container[Instruction]) -> int:
