@@ -14,7 +14,7 @@ from hlofuse.cost.cpu.work import FRESH, RESULT, Work, add_work, at_levels, sort
 from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir import Computation, Dims, Instruction, Instructions, Record, computation_of, reach
 from hlofuse.passes.cpu.calls import parallel_tasks
-from hlofuse.passes.loop.parts import carried_unchanged
+from hlofuse.passes.loop.parts import carried_unchanged, is_element
 from hlofuse.releases import Release, Span
 from hlofuse.rules import cpu_emitters
 from hlofuse.rules.settings import AS_XLA, first_verdict
@@ -92,7 +92,7 @@ class CpuTimes:
             tasks: float = sort_tasks(operation, threads) if self._sorts_rows_at_once else 1
         else:
             tasks = threads if kind in _THREADED else parallel_tasks(operation, threads, self.costs.counts)
-        work = work_of(operation, kind, tasks, self.device.caches, cost.bytes_accessed)
+        work = _row_work(kernel) or work_of(operation, kind, tasks, self.device.caches, cost.bytes_accessed)
         self._cached[kernel] = work, tasks
         return self._cached[kernel]
 
@@ -295,6 +295,27 @@ def _updates_one_place(kernel: Instruction) -> bool:
         place = {kernel.operands[i.parameter_number] for i in place if i.opcode == "parameter"}
     states = {i for i in reach(place, lambda i: i.operands) if i.opcode == "get-tuple-element"}
     return states <= {*carried_unchanged(computation_of(kernel))}
+
+
+def _row_work(kernel: Instruction) -> Work:
+    """A loop's own array, written to the same memory, in which one row is chosen by its number
+    (`jnp.where(rows == i, new, old)`): LLVM drops what stores a value where it was read."""
+    root = end_of(kernel)
+    test = root.operand if root.opcode == "select" and root.rank else root
+    if root is kernel or test.opcode != "broadcast" or test.operand.opcode != "compare":
+        return {}
+    minor, compared = root.minor_to_major[0], test.operand
+    opcodes = {"scalar" if not o.past("broadcast").rank else o.opcode for o in compared.operands}
+    kept = without_views(root.operands[-2 if compared.raw("direction") == "NE" else -1])
+    is_one = opcodes == {"scalar", "iota"} and compared.raw("direction") in ("EQ", "NE")
+    if not is_one or kept.opcode != "parameter" or minor in test.dimensions:
+        return {}
+    given, state = kernel.operands[kept.parameter_number], computation_of(kernel)
+    stored = [k for k, o in enumerate(state.root.operands) if o is kernel]
+    if not any(is_element(given, state.parameters[0], k) for k in stored):
+        return {}
+    rows = root.element_count / root.sizes[minor]
+    return {"updated row": rows, "bytes": 2 * root.byte_size / rows}
 
 
 def _updated(kernel: Instruction) -> Work:
