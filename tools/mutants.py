@@ -1,7 +1,7 @@
 """Single edits of a Python source that its tests should notice, found in the syntax tree.
 
 Edited are comparisons, numbers, terms of sums and products, arguments, conditions and statements that update
-a value. Not edited, because nothing would differ or no test should look: docstrings, annotations, decorators,
+a value. Not edited, because nothing would differ or no test should look: docstrings, types, decorators,
 `__repr__`, texts, messages of exceptions, assertions (`strict` of `zip` is one), the order of a `gcd`'s
 arguments, and blocks for type checkers.
 """
@@ -40,6 +40,7 @@ _SELECTIONS = {"max", "min"}
 _SYMMETRIC = {"gcd", "math.gcd"}
 _UNTESTED_KEYWORDS = {"strict", "repr"}
 _UNTESTED_FUNCTIONS = {"__repr__", "__str__"}
+_GENERICS = {"dict", "list", "set", "frozenset", "tuple", "Callable", "defaultdict"}
 _UNTESTED_BASES = {"Protocol", "TypedDict"}
 
 
@@ -164,6 +165,10 @@ def _untested(node: ast.AST) -> bool:
         return "TYPE_CHECKING" in ast.unparse(node.test)
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.BinOp):  # `Type | None`
+        return isinstance(node.right, ast.Constant) and node.right.value is None
+    if isinstance(node, ast.Subscript):
+        return ast.unparse(node.value) in _GENERICS
     if isinstance(node, ast.Assign):
         return any(isinstance(t, ast.Name) and t.id in ("__all__", "__slots__") for t in node.targets)
     return isinstance(node, ast.Call) and ast.unparse(node.func) in ("cast", "TypeVar", "logging", "warn")
