@@ -13,6 +13,8 @@ from functools import partial
 from itertools import islice
 from random import Random
 
+import pytest
+
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HloParseError
@@ -78,6 +80,7 @@ def sums_of_more(original: Module) -> Iterator[Edit]:
                 yield f"{x.name} over {d} too", partial(edited, x.name, d)
 
 
+@pytest.mark.usefixtures("small_parts")
 def test_edited_modules_are_changed_at_as_many_places_as_before(golden: Golden) -> None:
     lines = []
     for name in CASES:

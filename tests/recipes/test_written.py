@@ -611,12 +611,7 @@ for section in Path(__file__).with_name("written.hlo").read_text().split("\n// C
 
 
 SMALL_ENOUGH = chunks._LEAST
-
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays of 1 MiB are computed in parts, not of 64: both sides run in a moment."""
-    monkeypatch.setattr(chunks, "_LEAST", 1 << 19)
+pytestmark = pytest.mark.usefixtures("small_parts")
 
 
 def rewritten(name: str, after: Module) -> int:
