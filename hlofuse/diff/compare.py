@@ -491,7 +491,6 @@ class FusionChanges:
         fusions_of = grouped((member, n) for n, other in enumerate(others) for member in other.core)
         for f in fusions:
             if f.same_as is not None:
-                f.sources = [f.same_as]
                 continue
             rest = set(f.core)
             share = Counter(n for member in rest for n in fusions_of.get(member, ()))

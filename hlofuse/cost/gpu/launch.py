@@ -314,7 +314,7 @@ def _llvm_reduction_launch(kernel: FusionAnalysis, reduction: Reduction) -> tupl
     if not reduction.is_row:
         blocks = -(-outer // _COLUMN_TILE[0]) * -(-middle // (_COLUMN_TILE[1] * warp)) * -(-minor // warp)
         return blocks, warp * warp
-    several_rows = minor < warp and warp % minor == 0
+    several_rows = minor < warp
     in_row, rows = minor, 1
     if not several_rows:
         threads = -(-minor // _ROW_TILE[2])

@@ -123,9 +123,9 @@ def test_amd_devices_differ_by_generation() -> None:
 
 
 def test_repeated_fields_become_lists() -> None:
-    assert devices.parse_text_proto("a: 1 a: -2 b { c: true d: KIND } b {}") == {
+    assert devices.parse_text_proto("a: 1 a: -2 b { c: true d: KIND e: false } b {}") == {
         "a": [1, -2],
-        "b": [{"c": True, "d": "KIND"}, {}],
+        "b": [{"c": True, "d": "KIND", "e": False}, {}],
     }
     for text, message in (
         ("a: 1 }", "extra closing"),
