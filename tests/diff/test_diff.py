@@ -308,6 +308,16 @@ def test_a_second_copy_is_added() -> None:
     assert isinstance(edit, Removed)
 
 
+@pytest.mark.parametrize("pair", [("f32[8]", "(f32[8], f32[8])"), ("(f32[8], f32[8])", "(f32[8])")])
+def test_a_tuple_in_place_of_an_array_and_a_shorter_one_are_other_shapes(pair: tuple[str, str]) -> None:
+    lines = 'p = f32[8] parameter(0)\nc = {} custom-call(p), custom_call_target="c"\n'
+    lines += 'ROOT r = f32[] custom-call(c), custom_call_target="d"'
+    for before, after in (pair, pair[::-1]):
+        (edit,) = diff(*(module(lines.format(text)) for text in (before, after))).edits
+        assert isinstance(edit, Changed)
+        assert [(d.kind, d.before, d.after) for d in edit.details] == [(Kind.SHAPE, before, after)]
+
+
 # ---------------------------------------------------------------- metadata, header, trouble
 
 

@@ -268,9 +268,16 @@ def test_exponentials_are_told_of_where_their_number_shows(samples: Path) -> Non
     ]
 
 
-def test_a_fusion_that_moves_more_says_so(samples: Path) -> None:
+def test_a_fusion_says_what_it_and_its_equals_save_or_cost(samples: Path) -> None:
     (created,) = [g for story in explained(samples / "gpu" / "softmax").passes for g in story.fused]
-    out = io.StringIO()
-    created = replace(created, bytes_saved=-17_300, us_saved=10.25)
-    print_timed_kernel(created, Console(file=out, width=100), 0)
-    assert "saves 10.25 µs, 17.3 kB more traffic" in out.getvalue()
+    for us, moved, equals, text in (
+        (10.25, -17_300, (), "  saves 10.25 µs, 17.3 kB more traffic"),
+        (0.0, 1000, (), "  saves 0 µs, 1.00 kB  "),
+        (-2.0, 1000, ("x", "y"), " ×3  costs 6.00 µs, saves 3.00 kB  "),
+        (None, 1000, ("x",), " ×2  saves 2.00 kB  "),
+        (2.0, -1000, ("x",), " ×2  saves 4.00 µs, 2.00 kB more traffic"),
+    ):
+        out = io.StringIO()
+        changed = replace(created, bytes_saved=moved, us_saved=us, equivalents=equals)
+        print_timed_kernel(changed, Console(file=out, width=100), 0)
+        assert created.fusion.shown + text in out.getvalue()

@@ -163,8 +163,12 @@ def test_a_pass_counts_each_group_as_often_as_it_has_equals() -> None:
         SimpleNamespace(steps=(1, 2), equivalents=("a", "b")),
         SimpleNamespace(steps=(3,), equivalents=()),
     ]
-    story: Any = SimpleNamespace(fused=groups, rewrites=(), refused=())
-    assert pass_summary(story) == "7 fused into 4 kernels"
+    refused = [SimpleNamespace(between_kernels=n > 1) for n in range(4)]
+    story: Any = SimpleNamespace(fused=groups, rewrites=(1, 2), refused=refused)
+    assert pass_summary(story) == "7 fused into 4 kernels, 2 rewritten, 2 edges refused"
+    for changed, text in ((True, "changed nothing itself"), (False, "changed nothing")):
+        story = SimpleNamespace(fused=(), rewrites=(), refused=(), changed=changed)
+        assert pass_summary(story) == text
 
 
 def test_an_estimate_below_a_bound_has_the_bound_without_its_launch() -> None:

@@ -119,6 +119,24 @@ def test_other_values_are_not_offered(hlofuse: Run, program: Path, compiler: Com
     assert explained(hlofuse, program)["suggestions"][0]["proof"] == ["compiled"]
 
 
+@pytest.mark.parametrize(
+    ("new", "old", "bytes_moved"),
+    [
+        ("f32[256,128]", "f32[32768]", 0),  # rows of a tile, which lie as the elements of a vector
+        ("f32[32768]", "f32[256,128]", 0),
+        ("f32[128,256]", "f32[32768]", 2 * 6 * 4 << 15),
+        ("bf16[128,256]", "bf16[256,128]", 2 * 6 * 2 << 15),
+        ("f32[8,128]", "f32[4,2,128]", 0),
+        ("f32[8,1]", "f32[4,2]", 0),
+        ("f32[1,1]", "f32[1]", 0),
+    ],
+)
+def test_a_reshape_to_other_tiles_moves_its_bytes(new: str, old: str, bytes_moved: int) -> None:
+    lines = f"  p = {old} parameter(0)\n  ROOT r = {new} reshape(p)"
+    root = parse_module(f"HloModule m\nENTRY e {{\n{lines}\n}}\n").entry.root
+    assert proving._hbm_equivalent(root, None) == bytes_moved
+
+
 def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
     hlofuse: Run, tmp_path: Path, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
