@@ -130,8 +130,8 @@ def _refuse_binary(first: bytes, name: str) -> None:
     hint = ""
     if b"HloModule" not in first[:65536]:
         hint = (
-            "; an HLO proto (.hlo.pb) would be damaged or not accepted here: give the .txt dump next to it,"
-            " or add --xla_dump_hlo_as_text to XLA_FLAGS"
+            ", nor is it a whole HLO proto (.hlo.pb): give the .txt dump next to it, or add"
+            " --xla_dump_hlo_as_text to XLA_FLAGS"
         )
     raise HlofuseError(f"{printable(name)} is a binary file, not text{hint}")
 

@@ -230,8 +230,8 @@ def compare(
     tolerance: float = 0.0,
     strict: bool = False,
 ) -> list[Finding]:
-    """The findings of a comparison with the baseline. More kernels, bytes, time or memory is an error, and so
-    is then every kernel that changed; with figures no worse a change is a warning, unless `strict`.
+    """The findings of a comparison with the baseline. More bytes, time or memory is an error, more kernels too
+    unless the time fell, and so is then every kernel that changed; other changes are warnings, unless `strict`.
     `tolerance` is the share by which all but kernels may grow. HlofuseError for a baseline of another device:
     its figures say nothing here; times for two CPUs are not compared."""
     if now.device != baseline.device:
@@ -246,18 +246,20 @@ def compare(
     figures = list(_figures(base, now.figures))
     allowed = dict.fromkeys((Code.MORE_BYTES, Code.MORE_TIME, Code.MORE_MEMORY), 1 + tolerance)
     worse = [(code, text) for code, old, new, text in figures if new > old * allowed.get(code, 1)]
-    level = Level.ERROR if worse or strict else Level.WARNING
+    is_faster = any(code is Code.MORE_TIME and new < old for code, old, new, _ in figures)
+    is_worse = any(code is not Code.MORE_KERNELS or not is_faster for code, _ in worse)
+    level = Level.ERROR if is_worse or strict else Level.WARNING
     at_peak = {Code.MORE_MEMORY: now.at_peak}
-    found = [Finding(code, Level.ERROR, now.name, text, at_peak.get(code, Where())) for code, text in worse]
+    found = [Finding(code, level, now.name, text, at_peak.get(code, Where())) for code, text in worse]
     for group in groups:
         found.append(_finding(group, now.name, level if group.grows or strict else Level.NOTE, refused_edges))
     # A figure stands at the place where most came in.
-    place = first_place(f for f in found if f.now and f.level is Level.ERROR)
+    place = first_place(f for f in found if f.now and f.level is level)
     found = [replace(f, where=place) if not (f.now or f.before or f.where.file) else f for f in found]
     if uncompared:
         level = Level.ERROR if strict else Level.WARNING
         found.append(Finding(Code.TIME_UNCOMPARED, level, now.name, uncompared))
-    better = [] if worse else [text for _, old, new, text in figures if new < old]
+    better = [] if is_worse else [text for _, old, new, text in figures if new < old]
     if better:
         message = f"{', '.join(better)}; --update makes this the baseline"
         found.insert(0, Finding(Code.FEWER, Level.NOTE, now.name, message))

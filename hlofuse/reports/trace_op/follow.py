@@ -144,7 +144,8 @@ def follow(sequence: DumpSequence, text: str) -> Provenance:
     trails = [_begin(modules, i, steps) for i in found]
     steps.cache_clear()
     current = [{i} for i in found]
-    first, (last, previous) = modules[-1][0], modules[-1]
+    last, previous = modules[-1]
+    first = next(dump for dump, _ in modules if any(t.events[0].dump == dump for t in trails))
     modules.clear()  # from here on two dumps at a time are enough
     for last, module in dumps:
         step = diff(previous, module)

@@ -29,7 +29,7 @@ from .model import MEASURED, Share, Suggestion, Verdict
 
 _SOON = ": some trials were left out to save time (what-if has all)"
 _NOTHING_LEFT = 0.02  # the part of the time that is not worth looking for
-FORWARD = " · replayed in the forward pass only; its gradient changes, too"
+FORWARD = " · replayed in the forward pass only; the gradient may take more time: hlofuse fix compiles both"
 SCALED = "scaled to measured time"
 COMPILED, VALUES = "compiled by XLA", "values equal"  # proofs in `Trial.how`
 _LINES = 3  # of the program named of one suggestion
