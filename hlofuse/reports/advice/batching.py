@@ -115,7 +115,7 @@ class Batch:
         place = self._place([*starts.values()])
         reads = {*x.operand.users} - {x}
         own = all(self.reads_own_part(u) and self._place(u.operands[1:]) == place for u in reads)
-        is_row = (x.opcode == "scatter" or part.sizes[0] == 1) and place in places
+        is_row = 0 in starts and part.element_count * x.sizes[0] == x.element_count and place in places
         return part if is_row and own and (is_read or not reads) else None
 
     def _is_own_row(self, x: Instruction) -> bool:
