@@ -77,7 +77,7 @@ class PassStory(Record):
     fused: tuple[FusedGroup, ...]  # Greatest saving first
     refused: tuple[Refusal, ...]  # Final verdicts, greatest value first
     rewrites: tuple[Rewrite, ...]
-    decisions: int  # The number of decisions, repeats counted
+    decisions: int  # The number of decisions in the trace
 
 
 class BlockingRule(Record):
