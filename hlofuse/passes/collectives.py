@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from hlofuse.analysis.async_ops import replica_groups
@@ -320,20 +321,21 @@ class AllReduceContiguous(Pass):
 def _make_contiguous(x: Instruction) -> Instruction:
     element_type = x.operand.element_type
     shapes = [array(element_type, [o.element_count]) for o in x.operands]
+    added = partial(make.added, x)
     pairs = list(zip(x.operands, shapes, strict=True))
-    flat = [make.added(x, "bitcast", s, [o]) for o, s in pairs]
+    flat = [added("bitcast", s, [o]) for o, s in pairs]
     total = array(element_type, [sum(o.element_count for o in x.operands)])
-    joined = make.added(x, "concatenate", total, flat, dimensions="{0}")
+    joined = added("concatenate", total, flat, dimensions="{0}")
     whole = _like(x, [joined], total)
     for name, text in x.attributes.given("metadata", "frontend_attributes").items():
         set_attribute(whole, name, text)
     outputs, start = [], 0
     for operand, shape in pairs:
         end = start + shape.dimensions[0]
-        part = make.added(x, "slice", shape, [whole], slice=f"{{[{start}:{end}]}}")
-        outputs.append(make.added(x, "bitcast", operand.shape, [part]))
+        part = added("slice", shape, [whole], slice=f"{{[{start}:{end}]}}")
+        outputs.append(added("bitcast", operand.shape, [part]))
         start = end
-    results = make.added(x, "tuple", Shape.tuple_of([o.shape for o in outputs]), outputs)
+    results = added("tuple", Shape.tuple_of([o.shape for o in outputs]), outputs)
     replace_instruction(x, results)
     return whole
 

@@ -104,7 +104,7 @@ def unexpected_token(error: "UnexpectedToken", text: str) -> Rejected:
     expected = set(parser.accepts()) if parser is not None else set(error.expected)
     before = [v for v in getattr(error.state, "value_stack", ())[-2:] if isinstance(v, Token)]
     last = before[-1] if before else None
-    kind = "$END" if token.type == "$END" else token.type
+    kind = token.type
     at_end = kind == "$END"
     position = len(text.rstrip()) if at_end or token.start_pos is None else token.start_pos
     following = "" if at_end else text[position + len(token) : position + len(token) + 1]

@@ -2,6 +2,7 @@
 one value, powers, complex numbers and converts; operations that call computations."""
 
 import math
+from functools import partial
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir import FLOATING_TYPES, INTEGER_TYPES, Instruction
@@ -235,19 +236,20 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
         if not is_signed_integer(divide):
             return c.binary(divide, "shift-right-logical", a, make.scalar_like(a, power))
         return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(a, 0))
+    times = partial(c.binary, divide, "multiply", a)
     if b.opcode == "exponential" and c.may_reassociate(divide):
         if a.opcode == "exponential":
             difference = make.binary(divide, "subtract", a.operand, b.operand, divide.shape)
             return c.become(divide, make.unary, "exponential", difference)
         negated = make.unary(divide, "negate", b.operand, divide.shape)
-        return c.binary(divide, "multiply", a, make.unary(b, "exponential", negated))
+        return times(make.unary(b, "exponential", negated))
     if b.opcode == "power":
         base, exponent = b.operands
         power_ = make.binary(b, "power", base, make.unary(b, "negate", exponent))
-        return c.binary(divide, "multiply", a, power_)
+        return times(power_)
     if b.opcode in ("sqrt", "rsqrt") and b.user_count == 1 and a is not b:
         other = make.unary(b, "rsqrt" if b.opcode == "sqrt" else "sqrt", b.operand, divide.shape)
-        return c.binary(divide, "multiply", a, other)
+        return times(other)
     if is_integral(divide):
         return False
     return _divide_by_constant(c, divide) or _divide_by_broadcast(c, divide) or _nested(c, divide)

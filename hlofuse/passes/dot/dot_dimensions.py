@@ -1,6 +1,7 @@
 """Passes that merge, sort and normalize the dimensions of products."""
 
 import math
+from functools import partial
 
 from hlofuse.cost.gpu.reductions import neighbours
 from hlofuse.ir import Dims, Instruction, Ints, Module, Predicate, Shape, replace, replace_instruction
@@ -299,29 +300,29 @@ def _dense(
     ragged: int,
 ) -> Instruction:
     """`x` once for each group, a dimension at `place`, zero where a row is of another (`RaggedToDense`)."""
-    ends = _running_sum(sizes)
+    add, ends = partial(added, x), _running_sum(sizes)
     groups = sizes.sizes[-1]
     kind = sizes.element_type
     bounds = [*sizes.sizes[:-1], groups - 1]
     ranges = SliceRanges(SliceRange(0, n, 1) for n in bounds)
-    group_starts = added(x, "slice", with_dimensions(ends.shape, bounds), [ends], slice=ranges)
+    group_starts = add("slice", with_dimensions(ends.shape, bounds), [ends], slice=ranges)
     none = zeros(x, with_dimensions(ends.shape, [*bounds[:-1], 1]))
-    starts = added(x, "concatenate", sizes.shape, [none, group_starts], dimensions=[sizes.rank - 1])
+    starts = add("concatenate", sizes.shape, [none, group_starts], dimensions=[sizes.rank - 1])
 
     laid = [*x.sizes[:place], groups, *x.sizes[place:]]
     wide, mask = array(kind, laid), array("pred", laid)
     of_sizes = range(sizes.rank)
-    first = added(x, "broadcast", wide, [starts], dimensions=of_sizes)
-    count = added(x, "iota", array(kind, [x.sizes[ragged]]), [], iota_dimension="0")
-    row = added(x, "broadcast", wide, [count], dimensions=[ragged + 1])
-    is_after = added(x, "compare", mask, [first, row], direction="LE")
-    end = added(x, "broadcast", wide, [ends], dimensions=of_sizes)
-    is_before = added(x, "compare", mask, [row, end], direction="LT")
-    is_in = added(x, "and", mask, [is_after, is_before])
+    first = add("broadcast", wide, [starts], dimensions=of_sizes)
+    count = add("iota", array(kind, [x.sizes[ragged]]), [], iota_dimension="0")
+    row = add("broadcast", wide, [count], dimensions=[ragged + 1])
+    is_after = add("compare", mask, [first, row], direction="LE")
+    end = add("broadcast", wide, [ends], dimensions=of_sizes)
+    is_before = add("compare", mask, [row, end], direction="LT")
+    is_in = add("and", mask, [is_after, is_before])
 
     rows = [d if d < place else d + 1 for d in range(x.rank)]
-    each = added(x, "broadcast", array(x.element_type, laid), [x], dimensions=rows)
-    return added(x, "select", each.shape, [is_in, each, zeros(x, each.shape)])
+    each = add("broadcast", array(x.element_type, laid), [x], dimensions=rows)
+    return add("select", each.shape, [is_in, each, zeros(x, each.shape)])
 
 
 def _running_sum(sizes: Instruction) -> Instruction:

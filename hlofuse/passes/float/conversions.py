@@ -201,12 +201,12 @@ class LogisticExpander(RewritePass):
     explained = Explained(LOGISTIC)
 
     def handle(self, x: Instruction) -> bool:
-        operand = x.operand
-        one = make.scalar_like(operand, 1.0)
-        negated = make.added(x, "negate", x.shape, [operand])
-        power = make.added(x, "exponential", x.shape, [negated])
-        total = make.added(x, "add", x.shape, [one, power])
-        return substituted(x, make.added(x, "divide", x.shape, [one, total]))
+        def added(opcode: str, *operands: Instruction) -> Instruction:
+            return make.added(x, opcode, x.shape, [*operands])
+
+        one = make.scalar_like(x.operand, 1.0)
+        total = added("add", one, added("exponential", added("negate", x.operand)))
+        return substituted(x, added("divide", one, total))
 
 
 class BitcastDtypesExpander(RewritePass):

@@ -1,6 +1,7 @@
 """`why` for the terminal."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.text import Text
@@ -286,15 +287,16 @@ def _print_pair(
     *,
     details: bool,
 ) -> None:
+    show = partial(indented, console)
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(pair_headline(p), style=style)
     notes = before_fusion_lines(p)
     for name, holder in p.inside:
         notes.append(f"{printable(name)} is inside {printable(holder)}")
     for note in notes:
-        indented(console, f"({note})", 2, "dim")
+        show(f"({note})", 2, "dim")
     if p.swapped:
-        indented(console, "(given in reverse order: the second is the producer)", 2, "dim")
+        show("(given in reverse order: the second is the producer)", 2, "dim")
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
@@ -302,30 +304,30 @@ def _print_pair(
         line.append(f", {printable(settled.event.pass_name)} {steps}", style="not bold default")
         if settled.event.reason:
             line.append(f": “{printable(settled.event.reason)}”", style="not bold default")
-        indented(console, line)
+        show(line)
         if settled.rule.title:
-            indented(console, printable(settled.rule.title) + ".")
+            show(printable(settled.rule.title) + ".")
         if settled.event.figures:
-            indented(console, figures_text(settled.event.figures))
+            show(figures_text(settled.event.figures))
         if p.refused_user is not None:
             rule = "this pass fuses a producer into all of its users or none."
-            indented(console, f"(Refused for another user, {printable(p.refused_user)}: {rule})")
+            show(f"(Refused for another user, {printable(p.refused_user)}: {rule})")
         if settled.rule.why:
-            indented(console, printable(settled.rule.why), 2, "dim")
+            show(printable(settled.rule.why), 2, "dim")
     elif p.outcome == "not considered":
-        indented(console, not_considered(p))
+        show(not_considered(p))
     elif p.path:
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
-        indented(console, "Path: " + " → ".join(map(printable, shown)))
+        show("Path: " + " → ".join(map(printable, shown)))
         print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
     print_lines(console, created_by_lines(p.created_by, flags=details))
     console.print()
     _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
     where = kernels_line(p)
     if where:
-        indented(console, where)
+        show(where)
     if p.cost is not None and p.forbidden and not details:
-        indented(console, f"If the rule allowed it: {costs.worth_text(p.cost)}.")
+        show(f"If the rule allowed it: {costs.worth_text(p.cost)}.")
     elif p.cost is not None:
         console.print()
         print_pair_cost(p.cost, p.producer, console, forbidden=p.forbidden, details=details)
@@ -333,7 +335,7 @@ def _print_pair(
     if rules:
         console.print()
         if rules[0].advice and settled and settled.event.event == "ineligible" and not p.created_by:
-            indented(console, printable(advice_line(rules[0])))
+            show(printable(advice_line(rules[0])))
         print_command(console, 2, "rule", *dict.fromkeys(r.code for r in rules))
     others = [d for d in p.decisions if d is not settled]
     if others and details:

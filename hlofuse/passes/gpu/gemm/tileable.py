@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from hlofuse.analysis.elementwise import is_elementwise
@@ -364,15 +365,16 @@ class TileableFusion:
     def _hoist(self, view: Instruction) -> Instruction:
         """The replacement of a view that goes ahead of what it reads, or the view (`HoistBitcast`)."""
         source, shape = view.operand, view.shape
+        put = partial(self._put, view, source)
         if shape.element_type != source.element_type:
             return view
         if source.opcode == "parameter":
             return _narrowed(source, shape) or view
         if source.opcode in _VIEWS:
-            return self._hoist(self._put(view, source, _view(source.operand, shape)))
+            return self._hoist(put(_view(source.operand, shape)))
         if source.opcode == "constant":
             values = values_of(source) if source.shape.is_effective_scalar else None
-            return self._put(view, source, make.constant(view, shape, values)) if values else view
+            return put(make.constant(view, shape, values)) if values else view
         if source.opcode in ("broadcast", "transpose"):
             exchange = bitcast_of_broadcast if source.opcode == "broadcast" else bitcast_of_transpose
             found = exchange(source, shape)
@@ -380,10 +382,10 @@ class TileableFusion:
                 return view
             inner = _view(source.operand, found[0])
             new = make.added(source, source.opcode, shape, [inner], dimensions=found[1])
-            return self._put(view, source, new)
+            return put(new)
         if not is_elementwise(source):
             return view
-        return self._put(view, source, _reshaped(source, [_view(o, shape) for o in source.operands], shape))
+        return put(_reshaped(source, [_view(o, shape) for o in source.operands], shape))
 
     def _put(self, old: Instruction, taken: Instruction, new: Instruction) -> Instruction:
         if taken in self._original:
