@@ -157,8 +157,7 @@ def _bytes(instruction: Instruction) -> tuple[int, int]:
     if opcode in ("slice", "dynamic-slice"):
         return result, result
     if opcode == "dynamic-update-slice" and len(sizes) > 1:
-        update = sizes[1]
-        return update + sum(sizes[2:3]), update
+        return sum(sizes[1:3]), sizes[1]
     if opcode == "scatter" and len(sizes) > 2:
         n = len(sizes) // 2
         updates = sum(sizes[n + 1 :])
@@ -172,8 +171,7 @@ def _bytes(instruction: Instruction) -> tuple[int, int]:
     if opcode == "triangular-solve" and len(sizes) > 1:
         return sizes[0] // 2 + sizes[1], result
     if opcode == "cholesky" and operands:
-        half = sizes[0] // 2
-        return half, sizes[0] - half
+        return sizes[0] // 2, -(-sizes[0] // 2)
     return sum(sizes), shape.leaves_size
 
 

@@ -167,8 +167,7 @@ def at_levels(work: Work, shares: Mapping[str, float]) -> Work:
     return found
 
 
-Reads = list[tuple[Instruction, object, int | None, float]]
-"""Operands that are read, each with the place there, the dimension that is read in order, and how often."""
+Reads = list[tuple[Instruction, object, int | None, float]]  # Operands, with place, dimension and how often
 
 
 class _Loops:

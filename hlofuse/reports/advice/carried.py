@@ -57,8 +57,8 @@ def write_ring(loop: Instruction) -> bool:
         if size % rows or new in reads or not all(_is_free_of_order(v, along, taken) for v in own):
             continue
         binary, scalar = partial(make.binary, new), partial(make.scalar, new, "s32")
-        # The loop may count in fewer bits than the rows take.
-        number = make.convert(new, make.get_tuple_element(new, given, counter.index), "s32")
+        number = make.get_tuple_element(new, given, counter.index)
+        number = make.convert(new, number, "s32")  # the loop may count in fewer bits than the rows take
         place = binary("multiply", binary("remainder", number, scalar(size // rows)), scalar(rows))
         first = counter.trips * rows % size
         if is_newest_first:
