@@ -819,6 +819,10 @@ def _below(x: Instruction) -> Instructions:
     return origins(x, sys.maxsize, _FUSABLE)
 
 
+def _masked(x: Instruction) -> Instructions:
+    return origins(x, sys.maxsize, _MASKING)
+
+
 def _before_widening(x: Instruction) -> Instruction:
     return x.operand if x.opcode == "convert" and x.element_type == "f32" else x
 
@@ -856,7 +860,9 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
         for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
             below = _below(x.operands[side])
             exponential = next((i for i in below if i.opcode == "exponential"), None)
-            if exponential is None or scores not in origins(exponential.operand, sys.maxsize, _MASKING):
+            masked = _masked(exponential.operand) if exponential else []
+            scaled = (i.operands for i in masked if i.opcode in ("multiply", "divide"))
+            if scores not in masked or any(all(scores in _masked(o) for o in pair) for pair in scaled):
                 continue
             sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operand))
             total = next(sums, None)
