@@ -300,18 +300,17 @@ def _updates_one_place(kernel: Instruction) -> bool:
 def _row_work(kernel: Instruction) -> Work:
     """A loop's own array, written to the same memory, in which one row is chosen by its number
     (`jnp.where(rows == i, new, old)`): LLVM drops what stores a value where it was read."""
-    root = end_of(kernel)
+    root, state = end_of(kernel), computation_of(kernel)
     test = root.operand if root.opcode == "select" and root.rank else root
     if root is kernel or test.opcode != "broadcast" or test.operand.opcode != "compare":
         return {}
     minor, compared = root.minor_to_major[0], test.operand
-    opcodes = {"scalar" if not o.past("broadcast").rank else o.opcode for o in compared.operands}
-    kept = without_views(root.operands[-2 if compared.raw("direction") == "NE" else -1])
-    is_one = opcodes == {"scalar", "iota"} and compared.raw("direction") in ("EQ", "NE")
-    if not is_one or kept.opcode != "parameter" or minor in test.dimensions:
+    opcodes = {o.opcode if o.past("broadcast").rank else "" for o in compared.operands}
+    kept = without_views(root.operands[{"NE": 1, "EQ": 2}.get(str(compared.raw("direction")), 0)])
+    if opcodes != {"", "iota"} or kept.opcode != "parameter" or minor in test.dimensions:
         return {}
-    given, state = kernel.operands[kept.parameter_number], computation_of(kernel)
-    stored = [k for k, o in enumerate(state.root.operands) if o is kernel]
+    given = kernel.operands[kept.parameter_number]
+    stored = (k for k, o in enumerate(state.root.operands) if o is kernel)
     if not any(is_element(given, state.parameters[0], k) for k in stored):
         return {}
     rows = root.element_count / root.sizes[minor]

@@ -7,7 +7,7 @@ iterations of this loop read."""
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions, window_size
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -740,35 +740,19 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.element_count
             row = _run(x.shape, x.minor_to_major[:1])
-            if x.rank < 3 or _reads_repeated(x.operands):  # else all rows are one
+            is_repeated = any(o.opcode == "broadcast" for o in x.operands)
+            if x.rank < 3 or is_repeated:  # else all rows are one
                 longest = max(longest, x.element_count / row)
-            stepped += x.element_count / row if row % _ROW and _is_later_step(x, squares) else 0.0
+            # It goes by rows through what it has computed, and adds to a product at once.
+            at_once = _FREE | {"multiply"} if x.opcode == "add" else _FREE
+            if is_repeated and row % _ROW and any(o.opcode not in at_once for o in x.operands):
+                stepped += x.element_count / row
     found["ynn row"] = max(longest - summed, 0.0) + _REPEATED_STEP * stepped
     for x in computed_in(fusion):
         if x.opcode == "reduce" and (buffered := _buffered_bytes(x, fusion, squares)):
             parts = math.ceil(_run(x.operand.shape, x.dimensions) / _REDUCED_PART)
             found["bytes fresh" if buffered >= FRESH else "bytes l3"] += buffered * parts / threads
     return dict(found)
-
-
-def _is_later_step(x: Instruction, squares: Container[Instruction]) -> bool:
-    """True for an operation on a computed value and a repeated one: YNNPACK keeps the computed value and goes
-    through it by rows. It adds to a product at once."""
-    if x.user_count == 1 and _added_product(x.users[0]) is x:
-        return False
-    product = _added_product(x)
-    read = [*x.operands, *(product.operands if product else ())]
-    is_computed = any(o.opcode not in _FREE and o not in squares and o is not product for o in read)
-    return is_computed and _reads_repeated(read)
-
-
-def _added_product(x: Instruction) -> Instruction | None:
-    products = x.operands if x.opcode == "add" else ()
-    return next((o for o in products if o.opcode == "multiply" and o.user_count == 1), None)
-
-
-def _reads_repeated(read: Iterable[Instruction]) -> bool:
-    return any(o.opcode == "broadcast" for o in read)
 
 
 def _buffered_bytes(reduce: Instruction, fusion: Instruction, summed: Container[Instruction]) -> int:
