@@ -266,25 +266,24 @@ def test_a_branch_that_passes_on_what_it_gets_becomes_an_operand_of_a_select(jud
     assert judged(judge, before, after).verdict == "same"
 
 
-def test_an_unrolled_loop_begins_with_arrays_as_jax_broadcasts_them() -> None:
-    """XLA copies equal broadcasts for several loops, and may not copy a bitcast of one."""
-    module = parse_module("""HloModule stacks
+ROWS = """HloModule stacks
 
 body {
-  arg = (s32[], f32[8,3]{1,0}) parameter(0)
+  arg = (s32[], f32[8,3]{1,0}, f32[8,3]{1,0}) parameter(0)
   i = s32[] get-tuple-element(arg), index=0
   all = f32[8,3]{1,0} get-tuple-element(arg), index=1
+  given = f32[8,3]{1,0} get-tuple-element(arg), index=2
   one = s32[] constant(1)
   zero = s32[] constant(0)
-  x = f32[] convert(i)
-  row = f32[1,3]{1,0} broadcast(x), dimensions={}
+  part = f32[1,3]{1,0} dynamic-slice(given, i, zero), dynamic_slice_sizes={1,3}
+  row = f32[1,3]{1,0} sine(part)
   new = f32[8,3]{1,0} dynamic-update-slice(all, row, i, zero)
   next = s32[] add(i, one)
-  ROOT out = (s32[], f32[8,3]{1,0}) tuple(next, new)
+  ROOT out = (s32[], f32[8,3]{1,0}, f32[8,3]{1,0}) tuple(next, new, given)
 }
 
 condition {
-  arg.1 = (s32[], f32[8,3]{1,0}) parameter(0)
+  arg.1 = (s32[], f32[8,3]{1,0}, f32[8,3]{1,0}) parameter(0)
   i.1 = s32[] get-tuple-element(arg.1), index=0
   end = s32[] constant(8)
   ROOT less = pred[] compare(i.1, end), direction=LT
@@ -294,12 +293,36 @@ ENTRY main {
   begin = s32[] constant(0)
   none = f32[] constant(0)
   empty = f32[8,3]{1,0} broadcast(none), dimensions={}
-  first = (s32[], f32[8,3]{1,0}) tuple(begin, empty)
-  loop = (s32[], f32[8,3]{1,0}) while(first), condition=condition, body=body,
+  rows = f32[8,3]{1,0} parameter(0)
+  first = (s32[], f32[8,3]{1,0}, f32[8,3]{1,0}) tuple(begin, empty, rows)
+  loop = (s32[], f32[8,3]{1,0}, f32[8,3]{1,0}) while(first), condition=condition, body=body,
     backend_config={"known_trip_count":{"n":"8"}}
   ROOT found = f32[8,3]{1,0} get-tuple-element(loop), index=1
 }
-""")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        ("tuple(next, new, given)", "tuple(next, new, given)"),
+        ("tuple(next, new, given)", "tuple(next, given, new)"),
+        ("tuple(next, new, given)", "tuple(next, new, all)"),
+        ("tuple(next, new, given)", "tuple(next, new, new)"),
+        ("sine(part)", "slice(given), slice={[2:3], [0:3]}"),
+    ],
+)
+def test_an_unrolled_loop_has_blocks_of_what_each_iteration_has_a_part_of(
+    text: str, root: str, judge: Judge
+) -> None:
+    before, after = (parse_module(ROWS.replace(text, root)) for _ in range(2))
+    assert unrolled(find(after, "loop"), 2, nearest=False)
+    assert judged(judge, before, after).verdict == "same"
+
+
+def test_an_unrolled_loop_begins_with_arrays_as_jax_broadcasts_them() -> None:
+    """XLA copies equal broadcasts for several loops, and may not copy a bitcast of one."""
+    module = parse_module(ROWS)
     assert unrolled(find(module, "loop"), 2, nearest=False)
     (new,) = (x for x in module.entry if x.opcode == "while" and x.name != "loop")
     start = new.operands[0].operands[1]

@@ -314,9 +314,8 @@ def _llvm_reduction_launch(kernel: FusionAnalysis, reduction: Reduction) -> tupl
     if not reduction.is_row:
         blocks = -(-outer // _COLUMN_TILE[0]) * -(-middle // (_COLUMN_TILE[1] * warp)) * -(-minor // warp)
         return blocks, warp * warp
-    several_rows = minor < warp
     in_row, rows = minor, 1
-    if not several_rows:
+    if minor >= warp:
         threads = -(-minor // _ROW_TILE[2])
         in_row = min(_MAX_THREADS_OF_ROW, -(-threads // warp) * warp)
     if in_row * 2 <= _THREADS_TARGET:
@@ -326,6 +325,6 @@ def _llvm_reduction_launch(kernel: FusionAnalysis, reduction: Reduction) -> tupl
             while in_row * rows % warp:
                 rows += 1
     vector = 2 if minor % 2 == 0 and in_row * 2 <= minor and not kernel.features & KEEPS_ROLLED else 1
-    tile = 1 if several_rows else _ROW_TILE[2] // vector
+    tile = 1 if minor < warp else _ROW_TILE[2] // vector
     across = -(-(minor // vector) // (tile * in_row))
     return -(-outer // min(outer, _ROW_TILE[0])) * -(-middle // rows) * across, in_row * rows

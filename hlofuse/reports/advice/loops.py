@@ -37,6 +37,7 @@ from hlofuse.passes.loop.trip_count import Counter, counter_of
 from hlofuse.trace import OnlySkipped
 from .matching import SMALL_BYTES, Find, each, has, origins
 from .recipe import Recipe
+from .written import starts_at
 
 
 def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool:
@@ -176,17 +177,17 @@ class _Unrolling:
             return None
         if carried.opcode != "get-tuple-element" or carried.operand is not given:
             return None
-        after = self._body.root.operands[carried.tuple_index]
+        results = self._body.root.operands
+        after = results[carried.tuple_index]
         users = {u for u in given.users if is_element(u, given, carried.tuple_index)}
         readers = {r for u in users for r in u.users if r is not self._body.root}
-        alone = readers == {x} and (after in users if reads else after is x and x.user_count == 1)
+        once = [o for o in results if o in users or (o is x and not reads)] == [after]
+        alone = readers == {x} and once and (reads or (after is x and x.user_count == 1))
         fits = carried.sizes[along[0]] == self._counter.trips
         return along[0] if alone and fits and part.sizes[along[0]] == 1 else None
 
     def _starts(self, x: Instruction, along: int) -> Instructions:
-        number = self._before[self._number]
-        zero = make.scalar(self._at, number.element_type, 0)
-        return [number if k == along else zero for k in range(x.rank + 1)]
+        return starts_at(self._at, x.rank + 1, self._before[self._number], along)
 
     def _part(
         self,
