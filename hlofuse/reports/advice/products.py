@@ -810,17 +810,24 @@ def _narrower(shape: Shape) -> Shape:
     return shape.with_element_type(types.get(shape.element_type, shape.element_type))
 
 
-_MASKING = values("add subtract multiply divide select convert reduce broadcast reshape transpose copy")
+_SCALING = ("multiply", "divide")
+_MASKING = {*_SCALING, *values("dot add subtract select convert broadcast reshape transpose copy")}
 """Operations that cuDNN does between the scores and their exponential: a scale, a bias, a mask."""
-_FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "reduce"}
+_MOVED = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy"}
+_FUSABLE = _MOVED | {"reduce"}
 
 
 def _below(x: Instruction) -> Instructions:
     return origins(x, sys.maxsize, _FUSABLE)
 
 
-def _masked(x: Instruction) -> Instructions:
-    return origins(x, sys.maxsize, _MASKING)
+def _is_masked(x: Instruction, scores: Instruction) -> bool:
+    """True for the scores scaled by what does not depend on them, biased and masked, less their greatest."""
+    found = origins(x, sys.maxsize, _MOVED)
+    found = [i for i in found if scores in origins(i, sys.maxsize, _MOVED)]
+    scaled = (i for i in found if i.opcode in _SCALING)
+    is_linear = all(sum(o in found for o in i.operands) == 1 for i in scaled)
+    return scores in found and is_linear and all(i.opcode in _MASKING for i in found)
 
 
 def _before_widening(x: Instruction) -> Instruction:
@@ -860,9 +867,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
         for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
             below = _below(x.operands[side])
             exponential = next((i for i in below if i.opcode == "exponential"), None)
-            masked = _masked(exponential.operand) if exponential else []
-            scaled = (i.operands for i in masked if i.opcode in ("multiply", "divide"))
-            if scores not in masked or any(all(scores in _masked(o) for o in pair) for pair in scaled):
+            if exponential is None or not _is_masked(exponential.operand, scores):
                 continue
             sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operand))
             total = next(sums, None)
