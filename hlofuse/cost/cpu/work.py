@@ -366,11 +366,8 @@ class _Loops:
                 below = reach(first.operands if is_same else (), lambda i: i.operands)
                 if any(i.opcode == "parameter" and i.rank for i in below):  # of data, for a row
                     self._other["choice of a row"] += 0.4 * max(count / self._row - _PREDICTED, 0)
-            is_part = opcode == "get-tuple-element"
-            return [
-                (o, index, inner if is_part or o.rank == shape.rank else None, count)
-                for o in dict.fromkeys(operands)
-            ]
+            same = {o for o in operands if opcode == "get-tuple-element" or o.rank == shape.rank}
+            return [(o, index, inner if o in same else None, count) for o in dict.fromkeys(operands)]
         if opcode in ("bitcast", "reshape"):
             place = _same_place(shape, first.shape, inner)
             own_row = first.sizes[place] if place is not None else 0
@@ -463,8 +460,8 @@ class _Loops:
             summed = products / 2 / max(shape.element_count, 1)
             # Each sum waits for the one before, unless LLVM unrolls all and computes several results at once.
             is_chained = opcode == "dot" and summed * _DOT > _WHOLE
-            order = "chained" if is_chained else "unrolled"
-            self._other[f"{order} dot" if opcode == "dot" else "plain convolution"] += products
+            name = "chained dot" if is_chained else "unrolled dot" if opcode == "dot" else "plain convolution"
+            self._other[name] += products
             names = dimension_numbers(x)  # None for a dot
             along = [x.attributes.get(f"{side}_contracting_dims") or (None,) for side in ("lhs", "rhs")]
             along = [(names.lhs.index("f"),), (names.rhs.index("i"),)] if names else along
