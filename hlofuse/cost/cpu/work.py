@@ -698,6 +698,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
     longest = summed = stepped = 0.0  # rows of what is computed, of what is reduced, and of later steps
+    by_rows = True
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operand for x in sums if x.operand.opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
@@ -721,6 +722,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
                 found["other repeated reduce"] = 1.0  # without a rate: nobody knows how often
             along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
             direction = "rows" if along else "columns"
+            by_rows &= along
             terms = without_bitcasts(x.operand.operand if x.operand in squares else x.operand)
             if not along and is_elementwise(terms) and x is not without_bitcasts(end_of(fusion)):
                 found[f"ynn operation {kind}"] += 2 * source.element_count  # YNNPACK stores what it sums
@@ -744,7 +746,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
             at_once = _FREE | {"multiply"} if x.opcode == "add" else _FREE
             if is_repeated and row % _ROW and any(o.opcode not in at_once for o in x.operands):
                 stepped += x.element_count / row
-    found["ynn row"] = max(longest - summed, 0.0) + _REPEATED_STEP * stepped
+    found["ynn row"] = max(longest - summed, 0.0) + (_REPEATED_STEP * stepped if by_rows else 0.0)
     for x in computed_in(fusion):
         if x.opcode == "reduce" and (buffered := _buffered_bytes(x, fusion, squares)):
             parts = math.ceil(_run(x.operand.shape, x.dimensions) / _REDUCED_PART)

@@ -230,8 +230,8 @@ def compare(
     tolerance: float = 0.0,
     strict: bool = False,
 ) -> list[Finding]:
-    """The findings of a comparison with the baseline. More bytes, time or memory is an error, more kernels too
-    unless the time fell, and so is then every kernel that changed; other changes are warnings, unless `strict`.
+    """The findings of a comparison with the baseline. More bytes, time or memory is an error, and so are more
+    kernels unless the time fell; a change is an error with them, else a warning, unless `strict`.
     `tolerance` is the share by which all but kernels may grow. HlofuseError for a baseline of another device:
     its figures say nothing here; times for two CPUs are not compared."""
     if now.device != baseline.device:
