@@ -167,11 +167,12 @@ def test_up_to_the_kernels_that_are_launched(hlofuse: Run, samples: Path, tmp_pa
 
 def test_where_the_passes_after_fusion_are_not_known(hlofuse: Run, samples: Path) -> None:
     before = samples / "gpu" / "gpt2_block" / "before.hlo"
-    result = hlofuse(
-        "replay", before, "--target", "gpu-legacy", "--device", "h100_sxm", "--until", "end", "-o", "-"
-    )
-    assert result.status == 2
-    assert "--until fusion" in result.err
+    for target, device in (("gpu-legacy", "h100_sxm"), ("gpu", "mi300x")):
+        result = hlofuse(
+            "replay", before, "--target", target, "--device", device, "--until", "end", "-o", "-"
+        )
+        assert result.status == 2
+        assert f"target {target} on {device}; give --until fusion" in " ".join(result.err.split())
 
 
 def test_from_the_end_of_fusion_to_the_kernels(hlofuse: Run, tmp_path: Path) -> None:
