@@ -822,12 +822,10 @@ def _below(x: Instruction) -> Instructions:
 
 
 def _is_masked(x: Instruction, scores: Instruction) -> bool:
-    """True for the scores scaled by what does not depend on them, biased and masked, less their greatest."""
-    found = origins(x, sys.maxsize, _MOVED)
-    found = [i for i in found if scores in origins(i, sys.maxsize, _MOVED)]
-    scaled = (i for i in found if i.opcode in _SCALING)
-    is_linear = all(sum(o in found for o in i.operands) == 1 for i in scaled)
-    return scores in found and is_linear and all(i.opcode in _MASKING for i in found)
+    """True for scores that are scaled, biased and masked, less their greatest."""
+    found = [i for i in origins(x, sys.maxsize, _MOVED) if scores in origins(i, sys.maxsize, _MOVED)]
+    factors = (sum(o in found for o in i.operands) for i in found if i.opcode in _SCALING)
+    return scores in found and max(factors, default=1) == 1 and _MASKING.issuperset(i.opcode for i in found)
 
 
 def _before_widening(x: Instruction) -> Instruction:
