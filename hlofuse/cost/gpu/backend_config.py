@@ -67,7 +67,7 @@ _NOT_SET: dict[str, Json] = {
     | {"dot_dimension_numbers": {"lhs_batch_dimensions": (), "rhs_batch_dimensions": ()}},
     "cudnn_conv_backend_config": {"activation_mode": "kNone", "conv_result_scale": 0},
 }
-"""What XLA reads of a configuration that was written by hand and lacks it."""
+"""Values that XLA reads where a configuration written by hand lacks them."""
 
 
 def gpu_config(call: Instruction, field: str) -> Json:

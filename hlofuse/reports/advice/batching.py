@@ -405,7 +405,7 @@ class Batch:
 
 
 def _one_later(x: Instruction, names: str) -> dict[str, object]:
-    """Those of the lists of dimensions that an instruction has, after a new leading dimension."""
+    """The lists of dimensions that an instruction has, moved behind a new leading dimension."""
     return {n: [d + 1 for d in numbers_of(x, n)] for n in names.split() if n in x.attributes}
 
 
