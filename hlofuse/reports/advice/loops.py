@@ -177,14 +177,15 @@ class _Unrolling:
             return None
         if carried.opcode != "get-tuple-element" or carried.operand is not given:
             return None
-        results = self._body.root.operands
-        after = results[carried.tuple_index]
+        root = self._body.root
+        after = root.operands[carried.tuple_index]
         users = {u for u in given.users if is_element(u, given, carried.tuple_index)}
-        readers = {r for u in users for r in u.users if r is not self._body.root}
-        once = [o for o in results if o in users or (o is x and not reads)] == [after]
+        readers = {r for u in users for r in u.users if r is not root}
+        once = [o for o in root.operands if o in users or (o is x and not reads)] == [after]
         alone = readers == {x} and once and (reads or (after is x and x.user_count == 1))
-        fits = carried.sizes[along[0]] == self._counter.trips
-        return along[0] if alone and fits and part.sizes[along[0]] == 1 else None
+        d = along[0]
+        fits = carried.sizes[d] == self._counter.trips
+        return d if alone and fits and part.sizes[d] == 1 else None
 
     def _starts(self, x: Instruction, along: int) -> Instructions:
         return starts_at(self._at, x.rank + 1, self._before[self._number], along)
