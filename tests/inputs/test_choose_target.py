@@ -227,8 +227,8 @@ def test_calls_of_rocm_ask_for_an_amd_device(hlofuse: Run, tmp_path: Path, call:
     file.write_text(FOR_ROCM.replace("CALL", call))
     refused = hlofuse("explain", file)
     assert (refused.status, "the AMD GPU to replay, such as --device mi300x" in refused.err) == (2, True)
-    asked = hlofuse("explain", file, "--target", "gpu")
-    assert ["another --target" in result.err for result in (refused, asked)] == [True, False]
+    chosen = hlofuse("explain", file, "--target", "gpu")
+    assert ["another --target" in result.err for result in (refused, chosen)] == [True, False]
     notes = {
         device: json.loads(hlofuse("explain", file, "--device", device, "--format", "json").out)["notes"]
         for device in ("h100_sxm", "mi300x")
