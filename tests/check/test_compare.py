@@ -39,6 +39,17 @@ def test_code_that_moved_to_another_file_is_no_finding() -> None:
     assert found(gpu("n.py:1 h | kLoop: add, tanh", "n.py:2 g | kInput: reduce"), strict=True) == []
 
 
+@pytest.mark.parametrize(
+    ("us", "moved", "level"), [(9.9, 1000, "warning"), (10.0, 1000, "error"), (9.9, 1001, "error")]
+)
+def test_more_kernels_in_less_time_are_a_warning(us: float, moved: int, level: str) -> None:
+    now = gpu(
+        "m.py:3 f | kLoop: add", "m.py:4 f | kLoop: tanh", "m.py:9 g | kInput: reduce", us=us, moved=moved
+    )
+    assert ("more-kernels", level) in codes(found(now))
+    assert ("more-kernels", "error") in codes(found(now, strict=True))
+
+
 def test_a_fusion_that_fell_apart_is_told_as_one_with_both_sides() -> None:
     now = gpu("m.py:3 f | kLoop: add", "m.py:4 f | kLoop: tanh", "m.py:9 g | kInput: reduce", moved=1200)
     findings = found(now)
