@@ -301,17 +301,19 @@ def _row_work(kernel: Instruction) -> Work:
     """A loop's own array, written to the same memory, in which one row is chosen by its number
     (`jnp.where(rows == i, new, old)`): LLVM drops what stores a value where it was read."""
     root, state = end_of(kernel), computation_of(kernel)
-    test = root.operand if root.opcode == "select" and root.rank else root
-    if root is kernel or test.opcode != "broadcast" or test.operand.opcode != "compare":
+    if root is kernel or root.opcode != "select" or not root.rank or not root.element_count:
+        return {}
+    test = root.operand
+    if test.opcode != "broadcast" or test.operand.opcode != "compare":
         return {}
     minor, compared = root.minor_to_major[0], test.operand
     opcodes = {o.opcode if o.past("broadcast").rank else "" for o in compared.operands}
-    kept = without_views(root.operands[{"NE": 1, "EQ": 2}.get(str(compared.raw("direction")), 0)])
-    if opcodes != {"", "iota"} or kept.opcode != "parameter" or minor in test.dimensions:
+    remaining = without_views(root.operands[{"NE": 1, "EQ": 2}.get(str(compared.raw("direction")), 0)])
+    if opcodes != {"", "iota"} or remaining.opcode != "parameter" or minor in test.dimensions:
         return {}
-    given = kernel.operands[kept.parameter_number]
+    given = kernel.operands[remaining.parameter_number]
     stored = (k for k, o in enumerate(state.root.operands) if o is kernel)
-    if not any(is_element(given, state.parameters[0], k) for k in stored):
+    if not any(is_element(given, p, k) for k in stored for p in state.parameters[:1]):
         return {}
     rows = root.element_count / root.sizes[minor]
     return {"updated row": rows, "bytes": 2 * root.byte_size / rows}

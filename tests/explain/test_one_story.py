@@ -152,6 +152,6 @@ def test_a_copy_after_fusion_has_the_reason_of_the_copy_of_its_array(hlofuse: Ru
     reasons = []
     for text in (final, swapped):
         (tmp_path / "after_optimizations.hlo").write_text(text)
-        reasons.append(["is not donated" in hlofuse("why", before, name).out for name in names])
+        reasons.append(["the argument is not donated" in hlofuse("why", before, name).out for name in names])
     assert sum(reasons[0]) == 1
     assert reasons[1] == reasons[0][::-1]
