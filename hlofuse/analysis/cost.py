@@ -48,7 +48,7 @@ NOTHING = Cost()
 _FREE = values("parameter constant get-tuple-element domain after-all add-dependency bitcast")
 
 
-class CostAnalysis(Struct):
+class CostAnalysis(Struct, eq=False):
     """Costs with a memory: each computation is added up once. For a module that does not change."""
 
     _computations: dict[Computation, Cost] = {}

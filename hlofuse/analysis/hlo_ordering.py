@@ -106,7 +106,7 @@ class HloOrdering(ABC):
         return found
 
 
-class _UsesBefore(Struct):
+class _UsesBefore(Struct, eq=False):
     """Compares uses with one definition. What an earlier use showed counts for later ones."""
 
     _ordering: HloOrdering

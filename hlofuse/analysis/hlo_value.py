@@ -80,7 +80,7 @@ _HAND_ON = _ONLY_THE_OUTERMOST | _NOTHING
 _MANY_EDGES = 16
 
 
-class Readers(Struct):
+class Readers(Struct, eq=False):
     """Readers of tuples' elements, with operand numbers: tuples of a loop have thousands of both."""
 
     _of_elements: dict[Instruction, Instructions] = {}
@@ -170,7 +170,7 @@ class _Node:
         self.stands_for = [value]
 
 
-class PhiGraph(Struct):
+class PhiGraph(Struct, eq=False):
     """Phis with the values that meet in them."""
 
     _node: "dict[HloValue, _Node]" = {}

@@ -70,7 +70,7 @@ def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Us
     return uses[root]
 
 
-class ReusedOperands(Struct):
+class ReusedOperands(Struct, eq=False):
     """The reused operands of each consumer, worked out once and carried along by fusions. XLA does not
     recompute them after a fusion, and the difference shows in its decisions. Mirrors
     `InstructionFusion::ReusedOperandsOf` and `UpdateReusedOperandsForFusion`."""

@@ -99,7 +99,7 @@ def _holds(element_type: str, numbers: Iterable[int]) -> bool:
     return all(least <= n < most for n in numbers)
 
 
-class _Counter(Struct):
+class _Counter(Struct, eq=False):
     """Values in a loop, as numbers or relative to its counter; outside of any loop, as numbers."""
 
     _loop: Instruction | None

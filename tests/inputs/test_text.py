@@ -63,7 +63,7 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b" \n\n", "is empty"),
         (gzip.compress(b"", mtime=0), "is empty once decompressed"),
-        (b"\x0a\x05jit_f\x00\x01\x02" * 10, "is a binary file, not text; an HLO proto"),
+        (b"\x0a\x05jit_f\x00\x01\x02" * 10, "is a binary file, not text, nor is it a whole HLO proto"),
         (HLO.encode("utf-16"), "is UTF-16 text (as PowerShell's > writes); save it as UTF-8"),
         (b"HloModule m\xff\n", "is not UTF-8 text: byte 0xff in line 1 (offset 11)"),
         (gzip.compress(HLO.encode(), mtime=0)[:-12], "not a complete gzip file"),

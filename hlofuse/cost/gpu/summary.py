@@ -131,7 +131,7 @@ class SummaryPair:
         return [k for k, first in enumerate(first_slots) if first == self.slot] or [self.slot]
 
 
-class PairTable(Struct):
+class PairTable(Struct, eq=False):
     _pairs: dict[tuple[Any, ...], SummaryPair] = {}
 
     def find(
@@ -164,7 +164,7 @@ class PairTable(Struct):
         return pair
 
 
-class CacheEntry(Struct):
+class CacheEntry(Struct, eq=False):
     """Cached entries of one instruction (`GpuPerformanceModelCache`), and whether it may be fused."""
 
     run: Estimate | None = None

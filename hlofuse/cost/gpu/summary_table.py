@@ -382,7 +382,7 @@ class SummaryTable:
         return cached
 
 
-class Launcher(Struct):
+class Launcher(Struct, eq=False):
     _device: DeviceDescription
     _release: Release
 
@@ -451,9 +451,10 @@ class Tables:
             self.tiling.forget_module()
 
 
-class SharedTables(Struct):
+class SharedTables(Struct, eq=False):
     """Tables by model, device and release."""
 
+    __repr__ = object.__repr__  # not all that they hold
     _tables: dict[tuple[str, DeviceDescription, Release], Tables] = {}
 
     def tables(self, model: str, device: DeviceDescription, release: Release) -> Tables:
