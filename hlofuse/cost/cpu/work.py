@@ -57,9 +57,7 @@ _PEELED = 7  # elements of padding before a row that LLVM makes iterations of th
 _FEW_PADS = 8  # whose conditions fit into the registers of a loop (measured with 1 to 20)
 _BYTES_OF_A_VECTOR = 4  # for one number of 32 bits (measured with additions, comparisons and shifts)
 _JOINED = 1 / 3  # elements of joined rows for one that is read at one place, half of a scattered column's
-_PREDICTED = (
-    4_000  # choices of rows that a processor remembers from run to run (measured with 4,000 to 24,000)
-)
+_PREDICTED = 4_000  # choices of rows that a processor remembers from run to run (measured up to 24,000)
 _COVERED = 50  # instructions of an element that its reads cover (measured with chains of up to 30 steps)
 _REPEATED = 25  # sorted updates of one place, half of which wait for the update before
 _SMALL_PRODUCT = 32  # a product with a side up to this length has rates of its own
