@@ -132,8 +132,7 @@ def run_passes(
     return passes
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Basic(Pass):
+class _Basic(Pass, kw_only=True):
     """A simplification for targets whose passes before fusion are not listed."""
 
     name: str

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, dataclass_transform
 
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module, Predicate, Record, Strings
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
@@ -26,8 +26,16 @@ def any_change(changes: Iterable[bool]) -> bool:
     return sum(changes) > 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pass:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Value:
+    """Makes frozen dataclasses of the classes with fields that derive from it."""
+
+    def __init_subclass__(cls, **options: bool) -> None:
+        if cls.__annotations__:
+            dataclass(frozen=True, **options)(cls)
+
+
+class Pass(_Value, kw_only=True):
     """A rewrite of a module. `str(pass)` is its text in a pipeline. No pass raises on a well-formed module.
     Where it cannot express what XLA would write, it leaves that alone and records it (`Recorder.skipped`)."""
 
@@ -59,13 +67,11 @@ class Pass:
         return self.name + (f"({', '.join(options)})" if options else "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReleasePass(Pass):
+class ReleasePass(Pass, kw_only=True):
     release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DevicePass(ReleasePass):
+class DevicePass(ReleasePass, kw_only=True):
     """A pass that a list may name without a device, and that cannot run so."""
 
     device: DeviceDescription | None = field(default=None, compare=False, repr=False)
@@ -81,7 +87,6 @@ class DevicePass(ReleasePass):
         return kernel_model(self.required_device(), self.release, tables)
 
 
-@dataclass(frozen=True)
 class _Combined(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         def single(step: Pass) -> bool:
@@ -91,7 +96,6 @@ class _Combined(Pass):
         return self.run_with(single)
 
 
-@dataclass(frozen=True)
 class Pipeline(_Combined):
     """Passes in order (`xla/hlo/pass/hlo_pass_pipeline.cc`); `name` as dump files write it."""
 
@@ -107,7 +111,6 @@ class Pipeline(_Combined):
             yield from step.flattened()
 
 
-@dataclass(frozen=True)
 class FixedPoint(_Combined):
     """A pass until it changes nothing (`xla/hlo/pass/hlo_pass_fix.h`)."""
 
@@ -133,7 +136,6 @@ class FixedPoint(_Combined):
         yield from self.of.flattened()
 
 
-@dataclass(frozen=True)
 class UnimplementedPass(Pass):
     """The place of a pass that is not implemented: it records the instructions that XLA's would work on."""
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -24,8 +24,7 @@ _DIFFERENCES = "another operation,another type,other devices,another dimension,a
 _CONTIGUOUS = "The operands of a combined all-reduce are copied into one buffer"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CollectiveCombiner(Pass):
+class CollectiveCombiner(Pass, kw_only=True):
     """Independent collectives of one kind over the same devices become one with a tuple of results
     (`CombineInstructionsByKey` in `xla/service/collective_combiner_utils.h`)."""
 
@@ -259,8 +258,7 @@ def _chain(x: Instruction) -> list[Instruction]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class AllReducePromotion(RewritePass):
+class AllReducePromotion(RewritePass, kw_only=True):
     """Narrow types are summed over devices in wider ones (`xla/service/all_reduce_promotion.cc`)."""
 
     name = "all-reduce-promotion"
@@ -377,7 +375,6 @@ def _aliasing(x: Instruction) -> dict[str, str]:
     return {"output_to_operand_aliasing": "{" + ", ".join(pairs) + "}"}
 
 
-@dataclass(frozen=True)
 class ConvertAsyncCollectivesToSync(Pass):
     """A start and its done become one again where no other work could run before the done
     (`xla/hlo/transforms/collectives/convert_async_collectives_to_sync.cc`). Its order may be another."""

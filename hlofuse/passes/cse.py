@@ -1,7 +1,6 @@
 """Merges equal constants and equal operations (`xla/service/hlo_cse.cc`)."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -18,8 +17,7 @@ from .base import ReleasePass
 COMMUTATIVE_OPCODES = with_trait("commutative")
 
 
-@dataclass(frozen=True, kw_only=True)
-class HloCSE(ReleasePass):
+class HloCSE(ReleasePass, kw_only=True):
     """`cse`; after fusion XLA runs it on the bodies of fusions only."""
 
     name = "cse"

@@ -1,7 +1,6 @@
 """Passes that make reductions of several steps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir import Computation, Instruction, Ints, Layout, Module, Predicate, Record, Shape, module_of
@@ -16,7 +15,6 @@ from .common.literals import scalar_of
 from .common.shapes import array, inserted, permuted, without
 
 
-@dataclass(frozen=True)
 class TreeReductionRewriter(Pass):
     """Long reductions in two steps (`xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc`)."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -29,7 +28,6 @@ ENTRY e {
 """
 
 
-@dataclass(frozen=True)
 class Restless(Pass):
     """Says each time that it changed something."""
 
@@ -39,7 +37,6 @@ class Restless(Pass):
         return True
 
 
-@dataclass(frozen=True)
 class Unable(Pass):
     """Begins to rewrite what cannot be written in the end."""
 

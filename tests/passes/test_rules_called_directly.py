@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.ir import parse_module
@@ -36,7 +35,6 @@ class _Base(FusionDriver):
     """The base class as it is: every pair nothing speaks against is fused."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Plain(InstructionFusion):
     driver: ClassVar[type[FusionDriver]] = _Base
 

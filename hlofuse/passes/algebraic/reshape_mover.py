@@ -1,7 +1,5 @@
 """Reshapes and transposes move after elementwise operations (`reshape_mover.cc`)."""
 
-from dataclasses import dataclass
-
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Instruction, Instructions, Module, replace_instruction, values
@@ -20,7 +18,6 @@ from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True)
 class ReshapeMover(ReleasePass):
     name = "reshape-mover"
     reshape_of_1d_broadcast_is_cheap: bool = False

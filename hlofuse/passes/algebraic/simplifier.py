@@ -1,7 +1,7 @@
 """The pass: which function simplifies which operation, again and again until nothing changes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import ReleasePass, attempt, visit
@@ -67,7 +67,6 @@ _HANDLED = frozenset(HANDLERS)
 _MOST_RUNS = 50
 
 
-@dataclass(frozen=True)
 class AlgebraicSimplifier(ReleasePass):
     name = "algsimp"
     options: Options = field(default_factory=Options)

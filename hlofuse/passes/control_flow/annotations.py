@@ -1,7 +1,7 @@
 """Passes that remove annotations, which compute nothing: placements, shardings, barriers."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hlofuse.analysis.async_ops import replica_groups
 from hlofuse.analysis.custom_calls import (
@@ -50,8 +50,7 @@ def _move(annotation: Instruction) -> bool:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShardyXLA(Pass):
+class ShardyXLA(Pass, kw_only=True):
     """`shardy-xla` and the partitioner after it, of which this is repeated: a program whose devices exchange
     only what is written and sums becomes that of one device; Shardy's calls that change no shape go."""
 
@@ -139,7 +138,6 @@ def _remove(call: Instruction, target: str) -> bool:
 _REASON = "What the barrier kept in order has been scheduled"
 
 
-@dataclass(frozen=True)
 class OptimizationBarrierExpander(Pass):
     """`cse_barrier_expander`: each barrier gives way to its operand (`optimization_barrier_expander.cc`)."""
 

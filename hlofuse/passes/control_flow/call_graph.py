@@ -1,7 +1,6 @@
 """Passes on the graph of calls."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.ir import Computation, Instruction, Module, numbered, replace, set_attribute, with_trait
@@ -64,7 +63,6 @@ def _replace(caller: Instruction, which: Computation | None) -> list[Computation
     return fresh
 
 
-@dataclass(frozen=True)
 class CallInliner(Pass):
     """Callees instead of calls, or HlofuseError for too many (`xla/service/call_inliner.cc`)."""
 
@@ -98,7 +96,6 @@ _MOST_CONSTANT_BYTES = 1024
 _COLLECTIVES = with_trait("collective") | with_trait("collective-start")
 
 
-@dataclass(frozen=True)
 class HloComputationDeduplicator(Pass):
     """`computation-deduplicator`, for computations that are small and none of a collective's: calls of equal
     computations call one (`xla/hlo/transforms/simplifiers/hlo_computation_deduplicator.cc`)."""

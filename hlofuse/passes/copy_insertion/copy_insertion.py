@@ -4,7 +4,7 @@ without which no value is overwritten too early are taken out. Mirrors
 analysis by regions, which both backends leave off by default."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cmp_to_key, partial
 
 from msgspec import Struct
@@ -448,7 +448,6 @@ def _scatters_both(source: ValueNode, following: ValueNode) -> bool:
     return any(use.instruction is x for use in source.uses)
 
 
-@dataclass(frozen=True)
 class CopyInsertion(Pass):
     """`copy-insertion`: copies wherever they might be needed, but for those that turn out not to be."""
 
@@ -486,7 +485,6 @@ def _clean_up(module: Module) -> None:
 # A second look at copies once the order of execution is known.
 #
 # Mirrors `RunPostSchedulingCopyInsertion` (`gpu_compiler.cc`), without copies for memory that devices share.
-@dataclass(frozen=True)
 class PostSchedulingCopyInsertion(CopyInsertion):
     """Removes copies that the schedule makes needless and adds those for read-only memory again. XLA runs it
     as a function and not as a pass. A module without a schedule runs in the order of XLA's scheduler."""

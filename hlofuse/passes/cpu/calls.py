@@ -1,7 +1,6 @@
 """Tasks of a kernel on several threads (`xla/service/cpu/parallel_task_assignment.cc`), whole loops."""
 
 import math
-from dataclasses import dataclass
 
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cost import Cost, CostAnalysis
@@ -102,7 +101,6 @@ _UNAVAILABLE = (
 ) | values("custom-call fft infeed outfeed partition-id replica-id scatter sort")
 
 
-@dataclass(frozen=True)
 class SmallWhileLoopHoisting(Pass):
     """`small-while-loop-hoisting`: loops over little data become calls, each one kernel, inner ones first
     (`xla/service/cpu/small_while_loop_hoisting_pass.cc`)."""

@@ -2,7 +2,6 @@
 fusions (`xla/backends/cpu/transforms/library_rewriter.cc`)."""
 
 from collections import deque
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -208,7 +207,6 @@ _VIEWS = values("bitcast broadcast copy")
 _ALONE = values("dot convolution")
 
 
-@dataclass(frozen=True)
 class LibraryRewriter(ReleasePass):
     """`dot-library-rewriter`; `starts` are the operations whose kind of fusion is on, by default all."""
 

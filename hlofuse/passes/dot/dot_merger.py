@@ -5,7 +5,6 @@ exchanged where the first product has its free dimension last (`MergeCluster`)."
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from hlofuse.cost.gpu.shapes import inverse
@@ -205,7 +204,6 @@ _ROWS_BY_COLUMNS = DotDimensions(lhs_contracting=(1,), rhs_contracting=(0,))
 Key = tuple[int, tuple[int, ...], str, str, str, str, str]
 
 
-@dataclass(frozen=True)
 class DotMerger(ReleasePass):
     """`dot-merger`: products whose other operand and result have up to `max_size` bytes."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir import Dims, Instruction, Module, Predicate, Record, numbered, replace_instruction, values
@@ -29,7 +28,6 @@ from hlofuse.trace import Recorder
 
 
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).
-@dataclass(frozen=True)
 class GemvRewriter(VisitPass):
     name = "gemv-rewriter"
     opcodes = ("dot",)
@@ -93,7 +91,6 @@ def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
     return is_complex, overflow, significand, BIT_WIDTH[component], component.startswith("s")
 
 
-@dataclass(frozen=True)
 class OperandUpcaster(RewritePass):
     """Operands of a wider result are converted to its type (`xla/hlo/transforms/operand_upcaster.cc`)."""
 
@@ -156,7 +153,6 @@ def _trivial(dot: Instruction) -> list[int]:
     return [d for d in in_order if dot.operand.sizes[d] == 1]
 
 
-@dataclass(frozen=True)
 class TransposeFolding(Pass):
     """`transpose-folding`, for a target that multiplies rows with columns either way round: transposes of the
     operands of dots and convolutions become their dimension numbers (`xla/service/transpose_folding.cc`)."""

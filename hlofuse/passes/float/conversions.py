@@ -4,7 +4,7 @@ for the target work on wider ones (`float_normalization.cc`)."""
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir import Computation, Instruction, Module, Predicate, Shape, replace, values, with_trait
@@ -139,7 +139,6 @@ def _shorten(convert: Instruction) -> bool:
     return replaced(convert, make.added(convert, "convert", convert.shape, [source]))
 
 
-@dataclass(frozen=True)
 class ChangeOpDataType(RewritePass):
     """Products and convolutions of f16 on f32 (`xla/service/change_op_data_type.cc`)."""
 
@@ -158,7 +157,6 @@ class ChangeOpDataType(RewritePass):
 _FLOATS = values("f16 bf16 f32 f64")
 
 
-@dataclass(frozen=True)
 class ComparisonExpander(RewritePass):
     """Total orders of floats compare integers (`xla/hlo/transforms/expanders/comparison_expander.cc`)."""
 
@@ -271,7 +269,6 @@ _NARROW = values("opt-barrier count-leading-zeros shift-right-logical shift-righ
 _COLLECTIVE = values("all-reduce reduce-scatter")
 
 
-@dataclass(frozen=True)
 class FloatNormalization(Pass):
     """`float-normalization-…` from `low` to `high`."""
 

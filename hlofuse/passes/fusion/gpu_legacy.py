@@ -1,7 +1,6 @@
 """XLA:GPU's fusion passes before PriorityFusion, until 0.4.35. The later one comes first here: it merges
 fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`)."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -133,8 +132,7 @@ class _LegacyDriver(FusionDriver):
         self.model.changed(fusion)
 
 
-@dataclass(frozen=True, kw_only=True)
-class GpuInstructionFusion(InstructionFusion, DevicePass):
+class GpuInstructionFusion(InstructionFusion, DevicePass, kw_only=True):
     """`fusion` on GPU, run twice: first without computing anything twice, then with."""
 
     driver: ClassVar[type[FusionDriver]] = _LegacyDriver

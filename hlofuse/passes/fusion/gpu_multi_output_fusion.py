@@ -1,6 +1,6 @@
 """GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hlofuse.analysis.components import MergedOrder
 from hlofuse.cost.gpu.model import KernelModel
@@ -17,8 +17,7 @@ from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True, kw_only=True)
-class GpuMultiOutputFusion(DevicePass):
+class GpuMultiOutputFusion(DevicePass, kw_only=True):
     """`multi_output_fusion` on GPU: siblings first, then a producer with one of its consumers."""
 
     name = "multi_output_fusion"

@@ -2,7 +2,6 @@
 (`xla/service/gpu/transforms/horizontal_loop_fusion.cc`, `horizontal_input_fusion.cc`)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -23,8 +22,7 @@ from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True, kw_only=True)
-class HorizontalLoopFusion(DevicePass):
+class HorizontalLoopFusion(DevicePass, kw_only=True):
     """`horizontal_loop_fusion`: the entry computation or all, consumers last to first."""
 
     name = "horizontal_loop_fusion"

@@ -1,7 +1,6 @@
 """The fusion driver all targets share (`xla/service/instruction_fusion.cc`)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -35,8 +34,7 @@ BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
 """The conditions of `InstructionFusion::ShouldFuse`, in its order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class InstructionFusion(ReleasePass):
+class InstructionFusion(ReleasePass, kw_only=True):
     """Fuses producers into consumers, last consumer first; a target sets `driver` and the options."""
 
     name = "fusion"

@@ -1,7 +1,6 @@
 """XLA:GPU's layout constraints (`xla/backends/gpu/transforms/layout_assignment.cc`)."""
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -92,7 +91,6 @@ _MAJOR = ("reduce-scatter", "all-gather", "all-to-all")
 """Collectives that a GPU runs along the most major dimension only."""
 
 
-@dataclass(frozen=True)
 class GpuLayoutAssignment(DevicePass):
     """`layout-assignment`; a module with operations or layouts of other kinds is left as it is."""
 

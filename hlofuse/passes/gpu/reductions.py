@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.reductions import (
@@ -172,7 +171,6 @@ class ReductionLayoutNormalizer(VisitPass):
         )
 
 
-@dataclass(frozen=True)
 class ReductionSplitter(VisitPass):
     """The largest dimension first, others after (`xla/backends/gpu/transforms/reduction_splitter.cc`)."""
 
@@ -194,7 +192,6 @@ class ReductionSplitter(VisitPass):
         return replaced(reduce, reduce_like(reduce, reduce.shape, [first], rest))
 
 
-@dataclass(frozen=True)
 class TreeReductionRewriter(VisitPass):
     """`tree-reduction-rewriter`: a long dimension `k` becomes `k1 x k2`, padded where it does not divide
     (`xla/backends/gpu/transforms/tree_reduction_rewriter.cc`)."""
@@ -276,7 +273,6 @@ def _elements(reduce: Instruction, first: Instruction) -> Instructions:
     return [make.bare_element(reduce, first, k) for k in range(len(first.shape.tuple_shapes))]
 
 
-@dataclass(frozen=True)
 class ReduceDecomposer(Pass):
     """Not where an emitter of its own takes any layout (`hlo/transforms/expanders/reduce_decomposer.cc`)."""
 

@@ -2,7 +2,7 @@
 (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`), and others it emits better than XLA."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, is_elementwise
 from hlofuse.cost.gpu.backend_config import fusion_config
@@ -27,7 +27,6 @@ from .reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReduct
 _FREE = with_trait("free")  # opcodes that cost nothing to run
 
 
-@dataclass(frozen=True)
 class SoftmaxRewriterTriton(ReleasePass):
     """`triton-softmax-rewriter`: only where the cost model finds the one kernel no slower than without it."""
 
@@ -274,7 +273,6 @@ _PASSES = tuple(
 _REASON = "Triton emits the fusion better than the other emitters"
 
 
-@dataclass(frozen=True)
 class FusionBlockLevelRewriter(ReleasePass):
     """`fusion-block-level-rewriter`: slow transposes and sums of s32 become Triton fusions."""
 

@@ -1,7 +1,6 @@
 """Makes every array row-major (`xla/service/layout_normalization.cc`), reshapes and broadcasts, too."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -107,7 +106,6 @@ def normalized_scatter(scatter: Instruction, inputs: Sequence[Instruction]) -> I
 CallTransformer = Callable[[Instruction], Instruction | None]
 
 
-@dataclass(frozen=True)
 class LayoutNormalization(Pass):
     """`layout_normalization`; `transform_call` is what a target does with its own custom calls."""
 

@@ -1,7 +1,6 @@
 """Passes on gathers and scatters."""
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.cost.gpu.shapes import inverse
@@ -185,7 +184,6 @@ def _order(offset: Ints, rank: int) -> list[int]:
     return [next(inner) if d in offset else next(outer) for d in range(rank)]
 
 
-@dataclass(frozen=True)
 class ScatterSimplifier(ReleasePass, RewritePass):
     """`scatter_simplifier`; a scatter into a scalar is left alone (`xla/service/scatter_simplifier.cc`)."""
 
@@ -274,7 +272,6 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     return updates
 
 
-@dataclass(frozen=True)
 class ScatterExpander(RewritePass):
     """Without batches: scatters of a single update (`kEliminateSimpleScatters`), or of elements of
     `least_bits` and into several arrays, become loops (`xla/service/scatter_expander.cc`)."""

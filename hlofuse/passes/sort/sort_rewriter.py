@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -227,7 +226,6 @@ _KEYS_OF_PAIRS = values("u8 u16 s32 u32 u64 f32")
 _VALUE_BITS = (16, 32, 64)
 
 
-@dataclass(frozen=True)
 class SortRewriter(Pass):
     """As with a GPU: without one, by tables alone (`xla/backends/gpu/transforms/sort_rewriter.cc`)."""
 

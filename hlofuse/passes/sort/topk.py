@@ -1,7 +1,5 @@
 """Top-k as a sort and back to a library call (`xla/service/topk_rewriter.cc`)."""
 
-from dataclasses import dataclass
-
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, Shape, computation_of, module_of
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
@@ -69,7 +67,6 @@ _COMPARED = values("bf16 f32 s32 u32")
 _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 
 
-@dataclass(frozen=True)
 class TopkDecomposer(ReleasePass):
     name = "topk-decomposer"
     of_calls: bool = True
@@ -151,7 +148,6 @@ def _comparator(computation: Computation, types: list[str], direction: str) -> C
     return module_of(computation).add_computation(body)
 
 
-@dataclass(frozen=True)
 class TopkRewriter(Pass):
     """`topk-rewriter`: sorts of which only the first are read become calls."""
 

@@ -1,7 +1,7 @@
 """The producer that saves most is fused first (`xla/backends/gpu/transforms/priority_fusion.cc`)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from hlofuse.cost.combined import CombinedModel
@@ -15,8 +15,7 @@ from .legality import Legality
 from .observers import Observer, TieBreaker
 
 
-@dataclass(frozen=True, kw_only=True)
-class PriorityFusion(DevicePass):
+class PriorityFusion(DevicePass, kw_only=True):
     """`priority-fusion`, for one device."""
 
     name: ClassVar[str] = "priority-fusion"

@@ -1,6 +1,6 @@
 """Epilogues of cuDNN convolutions: a factor, sums, an activation (`cudnn_fused_conv_rewriter.cc`)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -20,7 +20,6 @@ _OF_GRAPHS = (9, 0)
 """cuDNN convolves floats of 8 bits on Hopper and later; on Ada its version decides, which no device has."""
 
 
-@dataclass(frozen=True)
 class CudnnFusedConvRewriter(Pass):
     """`cudnn-fused-convolution-rewriter`, of convolutions of floats, whose results are not narrowed."""
 

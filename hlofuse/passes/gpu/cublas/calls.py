@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -417,7 +416,6 @@ _WORKSPACE, _WORKSPACE_HOPPER = 4 * 1024 * 1024, 32 * 1024 * 1024
 _HANDLED = values("dot multiply add maximum")
 
 
-@dataclass(frozen=True)
 class CublasGemmRewriter(ReleasePass):
     """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers
     (`xla/backends/gpu/transforms/gemm_rewriter.cc`). It leaves other products for cuBLAS alone."""
@@ -529,7 +527,6 @@ _MULTIPLES = (("s8", 7, 4), ("f16", 7, 8), ("bf16", 8, 8))
 """Element types, since which compute capability, and to a multiple of what (`CublasPaddingRequirements`)."""
 
 
-@dataclass(frozen=True)
 class CublasPadForGemms(Pass):
     """`cublas-pad-for-gemms`, once for each element type that the device has tensor cores for: matrix
     products padded to the sizes that tensor cores take (`cublas_pad_for_gemms.cc`)."""

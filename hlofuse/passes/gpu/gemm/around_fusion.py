@@ -2,7 +2,6 @@
 products, and the operand that is computed, or the longer one, goes to the left of a fused one."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
@@ -39,7 +38,6 @@ class _Weights(NamedTuple):
     reduction_launch: float
 
 
-@dataclass(frozen=True)
 class SplitkRewriter(VisitPass):
     """`splitk-rewriter`: a dimension `k` becomes a batch of parts, summed by a reduction after it."""
 
@@ -246,7 +244,6 @@ def _has_code(i: Instruction) -> bool:
 _TINY_DOT_ELEMENTS = 10_000_000
 
 
-@dataclass(frozen=True)
 class DotStrengthReduction(Pass):
     """`dot-strength-reduction`; products by another algorithm than the usual one are left as they are
     (`xla/backends/gpu/transforms/dot_strength_reduction.cc`)."""

@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -48,7 +47,6 @@ _OF_PARTS = values("multiply negate bitcast reshape copy transpose convert broad
 _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 
-@dataclass(frozen=True)
 class GemmFusion(ReleasePass):
     name = "triton-gemm-rewriter"
     device: DeviceDescription

@@ -5,7 +5,6 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -127,7 +126,6 @@ def _merge_factors(bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
 _NESTED = (*_VIEWS, "parameter", "constant", "broadcast", "dot")
 
 
-@dataclass(frozen=True)
 class HoistFusedBitcasts(VisitPass):
     """`hoist-fused-bitcasts`: into those who call; a bitcast at the root is put there to be taken along.
     With `whole`, where none is left in what the generic emitter may have (`nest_gemm_fusion.cc`)."""
