@@ -240,13 +240,13 @@ def _updates_of_a_place(x: Instruction) -> int:
 
 def _copies_windows(x: Instruction) -> bool:
     """True for one 1 in each filter, where two iotas are equal, as in `conv_general_dilated_patches`."""
-    filters, names = without_bitcasts(x.operands[1]), dimension_numbers(x)
+    filters, names = without_bitcasts(x.second), dimension_numbers(x)
     test = end_of(filters).through("bitcast", "broadcast", "convert", "copy", "reshape", "transpose")
     if names is None or test.raw("direction") != "EQ":
         return False
     is_eye = all(o.through("convert").opcode == "iota" for o in test.operands)
     ones = filters.element_count // max((1, *test.sizes))
-    return is_eye and ones == x.operands[1].sizes[names.rhs.index("o")]
+    return is_eye and ones == x.second.sizes[names.rhs.index("o")]
 
 
 def _is_strided(x: Instruction) -> bool:
@@ -346,10 +346,10 @@ def _into(user: Instruction, x: Instruction, index: Index) -> Iterator[tuple[Ins
     elif opcode in _SAME:
         yield user, index
     elif opcode == "while":
-        yield from ((c.parameters[0], index) for c in user.called_computations)
+        yield from ((c.parameter, index) for c in user.called_computations)
     elif opcode == "conditional":
         branches = zip(user.operands[1:], user.called, strict=True)
-        yield from ((c.parameters[0], index) for o, (_, c) in branches if o is x)
+        yield from ((c.parameter, index) for o, (_, c) in branches if o is x)
     elif opcode == "call":
         passed = zip(user.operands, user.to_apply.parameters, strict=True)
         yield from ((p, index) for o, p in passed if o is x)
@@ -361,4 +361,4 @@ def _after(computation: Computation) -> Iterator[Instruction]:
         if caller.opcode in CONTROL_FLOW and ("condition", computation) not in caller.called:
             yield caller
             if caller.opcode == "while":
-                yield from (c.parameters[0] for c in caller.called_computations)
+                yield from (c.parameter for c in caller.called_computations)

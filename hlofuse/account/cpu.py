@@ -133,7 +133,7 @@ class CpuTimes:
                 last[touch.kernel, ()] = clock, touch.parts > 1
                 found[touch.kernel] = dict(shares)
                 if touch is touches[-1] and len(computation.parameters) == 1:
-                    given = computation.parameters[0]
+                    given = computation.parameter
                     last |= {(given, (k,)): last[x] for k, x in _results(computation) if x in last}
         return found
 
@@ -332,7 +332,7 @@ def _updated(kernel: Instruction) -> Work:
     value = without_views(value)
     is_plain = root is kernel or value.opcode == "parameter"
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
-        value = without_views(value.operands[1])
+        value = without_views(value.second)
     if not is_plain and value.opcode != "parameter" and math.prod(part) == 1:
         inside = reach([value], lambda i: i.operands)
         given = (x for x in inside if x.opcode == "parameter" and x not in place)

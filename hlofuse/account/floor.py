@@ -80,7 +80,7 @@ def _sorted_bytes(kernel: Instruction, device: DeviceDescription) -> int:
     if x.opcode != "sort":
         return 0
     keys = x.operand.shape
-    beyond = max((keys.dimensions[x.dimensions[0]] - 1).bit_length() - _TILE, 0)
+    beyond = max((keys.dimensions[x.dimension] - 1).bit_length() - _TILE, 0)
     passes = 1 + beyond * (beyond + 3) // 2
     return passes * max(keys.byte_size - device.l2_cache_size, 0)
 

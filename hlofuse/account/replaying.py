@@ -343,7 +343,7 @@ def notes(producer: Instruction, consumer: Instruction) -> Strings:
     found = []
     for instruction in (*inside(producer), *inside(consumer)):
         if instruction.opcode == "concatenate" and straddles_warps(instruction):
-            dimension = instruction.dimensions[0]
+            dimension = instruction.dimension
             found.append(
                 f"{instruction.name} counts {_UNALIGNED} operations per element, not {_ALIGNED}: it"
                 f" concatenates along dimension {dimension}, and the"

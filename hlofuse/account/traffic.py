@@ -122,7 +122,7 @@ def _bytes_written(result: Instruction, in_place: set[Instruction]) -> int:
     """Bytes of the part that is written in place, else of the whole result."""
     if result not in in_place:
         return _array_bytes(result)
-    return scattered_bytes(result) if result.opcode == "scatter" else result.operands[1].shape.buffer_size
+    return scattered_bytes(result) if result.opcode == "scatter" else result.second.shape.buffer_size
 
 
 def _bytes_read(parameter: Instruction, in_place: set[Instruction]) -> int:

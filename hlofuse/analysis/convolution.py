@@ -34,7 +34,7 @@ def why_not_eigen(convolution: Instruction) -> str | None:
 
 def why_never_eigen(convolution: Instruction) -> str | None:
     """Why Eigen cannot in any layout, or None (`PotentiallyImplementedAsEigenConvolution`)."""
-    source, kernel = convolution.operand.shape, convolution.operands[1].shape
+    source, kernel = convolution.operand.shape, convolution.second.shape
     if not source.element_count or not kernel.element_count:
         return "the input or the kernel is empty"
     if any(s.byte_size <= _UNALIGNED for s in (source, kernel, convolution.shape)):

@@ -45,7 +45,7 @@ def is_output_fusible(producer: Instruction, consumer: Instruction) -> bool:
     """The add can be done as the dot's results are written (`CanBeOutputFused`)."""
     if consumer.opcode != "add" or not is_vector_dot(producer) or producer.user_count != 1:
         return False
-    return sum(o is producer for o in producer.users[0].operands) == 1
+    return sum(o is producer for o in producer.user.operands) == 1
 
 
 def is_softmax_shift(instruction: Instruction) -> bool:

@@ -139,7 +139,7 @@ def sort_flops(instruction: Instruction) -> int:
 
 
 def triangular_solve_flops(instruction: Instruction) -> int:
-    a, b = instruction.operand.shape, instruction.operands[1].shape
+    a, b = instruction.operand.shape, instruction.second.shape
     return FMA_FLOPS * (a.dimensions[-1] if a.dimensions else 0) * elements(b)
 
 
@@ -226,7 +226,7 @@ def _written(fusion: Instruction) -> int:
 def _result_bytes(root: Instruction, shape: Shape) -> int:
     # An update in place writes the update alone.
     if root.opcode == "dynamic-update-slice" and root.operand_count > 1:
-        return root.operands[1].shape.buffer_size
+        return root.second.shape.buffer_size
     return shape.buffer_size if shape.is_array else 0
 
 

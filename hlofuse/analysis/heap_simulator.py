@@ -101,7 +101,7 @@ class LiveRanges:
             if user.opcode == "call":
                 continue  # what reads it in there counts
             if user.opcode == "while":  # which has its own buffer from then on
-                user = dict(user.called)["body"].parameters[0]
+                user = dict(user.called)["body"].parameter
             end = max(end, self._times.get(user, -1))
         return (first if x.opcode == "parameter" else self._times[x]), end
 

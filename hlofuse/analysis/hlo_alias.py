@@ -139,7 +139,7 @@ class HloAlias:
     def _join_while(self, loop: Instruction) -> None:
         self._join_all(loop.operand, loop)
         for name, part in loop.called:
-            parameter = part.parameters[0]
+            parameter = part.parameter
             for own, value in zip(
                 self.dataflow.values_of(parameter), self.dataflow.values_of(loop), strict=False
             ):

@@ -146,7 +146,7 @@ class _UsesBefore(Struct, eq=False):
             if nested(definition, parts["body"]):
                 return True
             if nested(definition, parts["condition"]):
-                return definition is parts["condition"].parameters[0]
+                return definition is parts["condition"].parameter
         if definition.opcode == "while" and any(nested(x, part) for part in definition.called_computations):
             return True
         if (x.opcode == "call" or is_asynchronous(x)) and any(nested(definition, c) for _, c in x.called):

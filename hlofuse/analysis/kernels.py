@@ -167,7 +167,7 @@ class _Counter(Struct, eq=False):
         """True if each iteration passes the element on as it got it."""
         body = dict(loop.called)["body"]
         source, place = _Counter(loop, self.types).source(body.root, index)
-        return source is body.parameters[0] and place == index
+        return source is body.parameter and place == index
 
 
 def origin(x: Instruction) -> Instruction:

@@ -35,7 +35,7 @@ def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
     if slicing.opcode == "dynamic-slice":
         copied = root
     elif slicing.opcode == "dynamic-update-slice":
-        copied = slicing.operands[1]
+        copied = slicing.second
     else:
         return None
     if not copied.is_array or not _all_compatible(kernel) or not _reads_one_slice(kernel, copied):
@@ -54,7 +54,7 @@ def is_contiguous_slice(slice_: Instruction) -> bool:
     """True if the slicing instruction reads or writes one contiguous range of memory.
     `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`."""
     whole = slice_.operand.shape
-    part = slice_.operands[1].shape if slice_.opcode == "dynamic-update-slice" else slice_.shape
+    part = slice_.second.shape if slice_.opcode == "dynamic-update-slice" else slice_.shape
     strides = slice_.attributes["slice"].strides if slice_.opcode == "slice" else (1,) * whole.rank
     cut = False
     for d in whole.minor_to_major:
@@ -110,7 +110,7 @@ def _writes_one_slice(kernel: Instruction, update: Instruction, copied: Instruct
     target = without_views(update.operand)
     if not _is_input(kernel, target) or not _has_constant_offsets(kernel, update.operands[2:]):
         return False
-    written = update.operands[1].shape
+    written = update.second.shape
     return copied.minor_to_major == written.minor_to_major
 
 

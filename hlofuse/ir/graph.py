@@ -184,12 +184,22 @@ class Instruction:
         return self.operands[0]
 
     @property
+    def second(self) -> Instruction:
+        """The second operand."""
+        return self.operands[1]
+
+    @property
     def operand_count(self) -> int:
         return len(self.operands)
 
     @property
     def user_count(self) -> int:
         return len(self.users)
+
+    @property
+    def user(self) -> Instruction:
+        """The first user; the only one of an operation with one."""
+        return self.users[0]
 
     def raw(self, name: str, default: str | None = None) -> str | None:
         """The text of an attribute as written, see `Attributes.raw`."""
@@ -265,6 +275,11 @@ class Instruction:
         """The `dimensions` attribute; empty where it has none."""
         value: Any = self.attributes.get("dimensions", ())
         return tuple(value)
+
+    @property
+    def dimension(self) -> int:
+        """The first of them; the only one of a concatenate, a sort or a scan."""
+        return self.dimensions[0]
 
     @property
     def frontend_attributes(self) -> dict[str, str]:
@@ -537,6 +552,11 @@ class Computation:
         order = self.module.computation_order if self.module is not None else None
         if order is not None and instruction.computation is not None:
             order.add_edge(instruction.computation, self)
+
+    @property
+    def parameter(self) -> Instruction:
+        """The first parameter; the only one of a branch, and of a loop's body and condition."""
+        return self.parameters[0]
 
     @property
     def instructions(self) -> Instructions:

@@ -190,9 +190,9 @@ def _dynamic_slice(x: Instruction) -> str | None:
 
 
 def _dynamic_update_slice(x: Instruction) -> str | None:
-    before, update = x.operands[0].sizes, x.operands[1].sizes
+    before, update = x.operand.sizes, x.second.sizes
     if len(before) != len(update) or any(u > b != UNBOUNDED for u, b in zip(update, before, strict=True)):
-        return f"takes an update that fits into {x.operands[0].shape}, not {x.operands[1].shape}"
+        return f"takes an update that fits into {x.operand.shape}, not {x.second.shape}"
     return _check_result(x, before)
 
 

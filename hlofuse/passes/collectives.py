@@ -290,7 +290,7 @@ class AllToAllDecomposer(RewritePass):
         groups = replica_groups(x.raw("replica_groups") or "{}")
         if not x.is_array or not groups or x.raw("constrain_layout") == "true":
             return False
-        dimension, count = x.dimensions[0], len(groups[0])
+        dimension, count = x.dimension, len(groups[0])
         size = x.sizes[dimension] // count
         given = x.operand
         parts = [make.part(x, given, k * size, (k + 1) * size, dimension) for k in range(count)]
@@ -387,7 +387,7 @@ class ConvertAsyncCollectivesToSync(Pass):
         separate = {x for c in computations for x in overlapping(c)}
         starts = find_each(module, lambda x: _is_collective_start(x) and x not in separate)
         for start in starts:
-            done, computation = start.users[0], computation_of(start)
+            done, computation = start.user, computation_of(start)
             names = [start.name, done.name]
             if start.opcode == "async-start":
                 x = start.called_computations[0].root.clone(start.operands)
@@ -406,7 +406,7 @@ class ConvertAsyncCollectivesToSync(Pass):
 
 
 def _is_collective_start(x: Instruction) -> bool:
-    if not x.opcode.endswith("-start") or x.user_count != 1 or not x.users[0].opcode.endswith("-done"):
+    if not x.opcode.endswith("-start") or x.user_count != 1 or not x.user.opcode.endswith("-done"):
         return False
     opcode = x.to_apply.root.opcode if x.opcode == "async-start" else x.opcode.removesuffix("-start")
     return opcode in _ASYNCHRONOUS

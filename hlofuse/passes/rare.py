@@ -60,7 +60,7 @@ class DynamicPadder(Pass):
             return False
         sizes = [i for c in module.computations for i in c.post_order() if i.opcode == "get-dimension-size"]
         for x in sizes:
-            size = x.operand.sizes[x.dimensions[0]]
+            size = x.operand.sizes[x.dimension]
             constant = make.added(x, "constant", Shape("s32"), [], payload=str(size))
             x.replace_all_uses_with(constant)
         if sizes:

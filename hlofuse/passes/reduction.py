@@ -119,7 +119,7 @@ class AssociativeScanRewriter(VisitPass):
             return False
         source, start = scan.operands
         start = start.through("broadcast", "reshape")
-        dimension, rank = scan.dimensions[0], source.rank
+        dimension, rank = scan.dimension, source.rank
         length = source.sizes[dimension]
         function = scan.to_apply
         values = function.root.operands
@@ -134,7 +134,7 @@ class AssociativeScanRewriter(VisitPass):
         window = Window(moved if d == dimension else _TRIVIAL for d in range(rank))
         summed = _of_scalars(function, module_of(function))
         sums = make.reduce_window(scan, source.shape, [source, start], summed, window)
-        return replaced(scan, make.tuple_of(scan, [sums, scan.operands[1]]))
+        return replaced(scan, make.tuple_of(scan, [sums, scan.second]))
 
 
 class ScanExpander(VisitPass):
@@ -144,7 +144,7 @@ class ScanExpander(VisitPass):
     opcodes = ("scan",)
 
     def handle(self, scan: Instruction) -> bool:
-        dimension, carried = scan.dimensions[0], int(scan.attributes["num_carries"])
+        dimension, carried = scan.dimension, int(scan.attributes["num_carries"])
         inputs, inits = scan.operands[: -carried or None], scan.operands[scan.operand_count - carried :]
         length = inputs[0].sizes[dimension]
         shapes = scan.shape.results
@@ -200,7 +200,7 @@ def _of_scalars(function: Computation, module: Module) -> Computation:
             if x.opcode == "parameter":
                 clones[x].payload = str(1 - x.parameter_number)
             body.append_parsed(clones[x])
-    body.root = clones[function.root.operands[1]]
+    body.root = clones[function.root.second]
     return module.add_computation(body)
 
 
@@ -220,7 +220,7 @@ class _Scan(Record):
     exclusive: bool
 
     def create(self) -> Instruction:
-        x, init = self.x, self.x.operands[1]
+        x, init = self.x, self.x.second
         source, permutation = self._transpose()
         rank, last = source.rank, source.rank - 1
         padded = -(-self.length // _BASE) * _BASE
@@ -270,7 +270,7 @@ class _Scan(Record):
         low, high = (padding, 0) if self.forward else (0, padding)
         moved = WindowDimension(size, 1, low, high)
         window = Window(moved if d == dimension else _TRIVIAL for d in range(shape.rank))
-        return make.reduce_window(self.x, shape, [operand, self.x.operands[1]], self.x.to_apply, window)
+        return make.reduce_window(self.x, shape, [operand, self.x.second], self.x.to_apply, window)
 
     def _edge(self, within: Instruction, dimension: int) -> Instruction:
         place = within.sizes[dimension] - 1 if self.forward else 0

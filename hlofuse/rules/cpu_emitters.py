@@ -115,7 +115,7 @@ def concatenate(kernel: Instruction) -> Answer:
     hero = _concatenate_hero(kernel) if kernel.fusion_kind == "kLoop" else None
     if hero is None:
         return None
-    return {"hero": hero.name, "joins": f"{hero.operand_count} along dimension {hero.dimensions[0]}"}
+    return {"hero": hero.name, "joins": f"{hero.operand_count} along dimension {hero.dimension}"}
 
 
 @runner("EC024", "In-place update", runs="in-place update")
@@ -127,7 +127,7 @@ def in_place_update(kernel: Instruction) -> Answer:
     if any(u.opcode != "dynamic-update-slice" for u in updates) or not can_update_in_place([kernel]):
         return None
     update = updates[0]
-    sizes = update.operands[1].shape.text_without_layout
+    sizes = update.second.shape.text_without_layout
     return {"update": sizes, "of": update.shape.text_without_layout}
 
 
@@ -195,7 +195,7 @@ def copy(kernel: Instruction) -> Answer:
 def concatenate_alone(kernel: Instruction) -> Answer:
     if kernel.opcode != "concatenate":
         return None
-    return {"joins": f"{kernel.operand_count} along dimension {kernel.dimensions[0]}"}
+    return {"joins": f"{kernel.operand_count} along dimension {kernel.dimension}"}
 
 
 @runner("EC033", "Processes talk to each other", runs="collective")

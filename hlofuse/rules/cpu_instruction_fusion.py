@@ -182,7 +182,7 @@ def inefficient_concatenate(pair: CandidatePair) -> Answer:
     for x in (pair.producer, pair.consumer):
         if x.opcode != "concatenate":
             continue
-        dimension = x.dimensions[0]
+        dimension = x.dimension
         size = x.sizes[dimension]
         minor = x.rank > 1 and dimension == x.minor_to_major[0]
         is_long = (

@@ -158,8 +158,8 @@ def _slice_of_update(
 ) -> Decision:
     """`slice_` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
     is_static = slice_.opcode == "slice"
-    if slice_.shape.key != update.operands[1].shape.key:
-        figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
+    if slice_.shape.key != update.second.shape.key:
+        figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.second.shape)}
         return Verdict(SLICE_SHAPE if is_static else DYNAMIC_SLICE_SHAPE, figures)
     for dimension in range(update.rank):
         b = _seen_through(consumer, update.operands[2 + dimension])

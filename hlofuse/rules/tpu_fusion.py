@@ -74,7 +74,7 @@ def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
 def _writes_tiles(x: Instruction) -> bool:
     """True if what is written has the two minor dimensions of the array, or multiples of a tile's."""
     minor = zip(x.minor_to_major, (128, 8), strict=False)
-    return all(x.operands[1].sizes[k] in (x.sizes[k], x.operands[1].sizes[k] // n * n) for k, n in minor)
+    return all(x.second.sizes[k] in (x.sizes[k], x.second.sizes[k] // n * n) for k, n in minor)
 
 
 def _tile(x: Instruction) -> int:

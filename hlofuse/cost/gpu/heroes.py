@@ -93,7 +93,7 @@ def root_of_output(
         root.reached = reached
     updater = output.past("bitcast")
     if updater.opcode == "dynamic-update-slice":
-        root.update = facts(updater.operands[1].shape)
+        root.update = facts(updater.second.shape)
     elif updater.opcode == "parameter" and updater is not output:
         root.updated_parameter = updater.parameter_number
     return root

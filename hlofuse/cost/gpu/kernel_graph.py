@@ -113,7 +113,7 @@ def _one_in_place(
             if user not in seen:
                 seen.add(user)
                 queue.append(user)
-    return update.operands[1].shape.key == shape_key
+    return update.second.shape.key == shape_key
 
 
 def reduction_groups(

@@ -137,7 +137,7 @@ def _tuple(c: _Context, cost: OpCost) -> None:
 
 def straddles_warps(concatenate: Instruction) -> bool:
     """True where a warp may read on both sides of the first seam."""
-    dimension = concatenate.dimensions[0]
+    dimension = concatenate.dimension
     return dimension > 0 and concatenate.operand.sizes[dimension] % 32 != 0
 
 

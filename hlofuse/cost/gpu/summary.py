@@ -148,7 +148,7 @@ class PairTable(Struct, eq=False):
             except ValueError:
                 # The first slot that reads one of several results of a finished kernel.
                 elements = [k for k, o in enumerate(operands) if o.opcode == "get-tuple-element"]
-                slot = next(k for k in elements if operands[k].operands[0] is producer)
+                slot = next(k for k in elements if operands[k].operand is producer)
             incoming = producer.operands
             for operand in incoming:
                 # What only the producer uses the consumer does not; most pairs share nothing.

@@ -269,7 +269,7 @@ def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> flo
 
     def one(output: Instruction) -> float:
         updates = output.opcode == "dynamic-update-slice"
-        return fp32(facts(output.operands[1].shape if updates else output.shape).size)
+        return fp32(facts(output.second.shape if updates else output.shape).size)
 
     if not fusion.is_tuple:
         return one(root)

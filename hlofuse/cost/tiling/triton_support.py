@@ -283,7 +283,7 @@ class TritonSupport:
                 return "S4 is not supported."
             if not self._release.triton_aligns_concatenates:
                 return None
-            along = instruction.dimensions[0]
+            along = instruction.dimension
             aligned = all(o.sizes[along] % _CONCATENATE_ALIGNMENT == 0 for o in instruction.operands[:-1])
             return None if aligned else "Concatenate operand is not aligned for tiling."
         if opcode == "pad":

@@ -198,7 +198,7 @@ class GroupedTransposes:
                 # Which of the bitcasts was there first is not known; they were one.
                 graph.of[array].replace_use_with(node, graph.of[read])
                 graph.of[read].users.sort(key=lambda user: user.id)
-            after = transpose.users[0] if len(transpose.users) == 1 else None
+            after = transpose.user if len(transpose.users) == 1 else None
             moved = [d for k in transpose.dimensions for d in groups[k]]
             if (
                 after is not None

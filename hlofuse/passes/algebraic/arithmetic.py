@@ -43,7 +43,7 @@ def handle_add(c: Context, add: Instruction) -> bool:
             return c.binary(add, inner, *operands)
     exact = is_integral(add)
     for x, other in both_orders(add):
-        if other.opcode == "subtract" and other.operands[1] is x and exact:
+        if other.opcode == "subtract" and other.second is x and exact:
             if c.replace_if_compatible(add, other.operand):
                 return True
             break
@@ -82,7 +82,7 @@ def _add_to_part(c: Context, add: Instruction) -> bool:
         base = broadcast_effective_constant(rhs.operand)
         if base is None or not is_scalar_zero(base):
             continue
-        part, starts = rhs.operands[1], rhs.operands[2:]
+        part, starts = rhs.second, rhs.operands[2:]
         sliced = make.dynamic_slice(lhs, lhs, starts, part.sizes)
         total = make.binary(rhs, "add", sliced, part)
         c.become(add, make.dynamic_update_slice, lhs, total, starts)
@@ -122,13 +122,13 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
         return c.binary(sub, "add", lhs, negative)
     if not exact:
         return False
-    if rhs.opcode == "subtract" and rhs.operand is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
+    if rhs.opcode == "subtract" and rhs.operand is lhs and c.replace_if_compatible(sub, rhs.second):
         return True
     if rhs.opcode == "add" and lhs in rhs.operands:
-        other = rhs.operands[1] if rhs.operand is lhs else rhs.operand
+        other = rhs.second if rhs.operand is lhs else rhs.operand
         return c.become(sub, make.unary, "negate", other)
     if lhs.opcode == "add" and rhs in lhs.operands:
-        return c.replace_if_compatible(sub, lhs.operand if lhs.operands[1] is rhs else lhs.operands[1])
+        return c.replace_if_compatible(sub, lhs.operand if lhs.second is rhs else lhs.second)
     return False
 
 
@@ -336,7 +336,7 @@ def _nested(c: Context, divide: Instruction) -> bool:
 
 def handle_remainder(c: Context, remainder: Instruction) -> bool:
     a, b = remainder.operands
-    if a.opcode == "remainder" and a.operands[1] is b:
+    if a.opcode == "remainder" and a.second is b:
         return c.replace(remainder, a)
     if is_integral(remainder) and (power := _power_of_two(b)) is not None:
         mask = (1 << power) - 1
@@ -396,7 +396,7 @@ def handle_log(c: Context, log: Instruction) -> bool:
 
 def handle_sqrt(c: Context, x: Instruction) -> bool:
     operand = x.operand
-    is_square = operand.opcode == "multiply" and operand.operand is operand.operands[1]
+    is_square = operand.opcode == "multiply" and operand.operand is operand.second
     if not is_square or is_complex(x) or not c.release.undoes_squares_and_exponentials:
         return False
     return c.become(x, make.unary, "abs", operand.operand)
@@ -404,8 +404,8 @@ def handle_sqrt(c: Context, x: Instruction) -> bool:
 
 def handle_rsqrt(c: Context, x: Instruction) -> bool:
     operand = x.operand
-    if operand.opcode == "divide" and is_all(operand.operand, 1) and is_non_negative(operand.operands[1]):
-        return c.become(x, make.unary, "sqrt", operand.operands[1], x.shape)
+    if operand.opcode == "divide" and is_all(operand.operand, 1) and is_non_negative(operand.second):
+        return c.become(x, make.unary, "sqrt", operand.second, x.shape)
     return False
 
 
@@ -517,7 +517,7 @@ def handle_map(c: Context, x: Instruction) -> bool:
 
 def handle_sort(c: Context, sort: Instruction) -> bool:
     first = sort.operand
-    if first.element_count == 0 or first.sizes[sort.dimensions[0]] <= 1:
+    if first.element_count == 0 or first.sizes[sort.dimension] <= 1:
         return c.become(sort, make.result_of, sort.operands)
     return False
 
@@ -534,7 +534,7 @@ def handle_conditional(c: Context, conditional: Instruction) -> bool:
         conditional,
         "conditional",
         conditional.shape,
-        [predicate.operand, conditional.operands[2], conditional.operands[1]],
+        [predicate.operand, conditional.operands[2], conditional.second],
         called=[("true_computation", one), ("false_computation", zero)],
         copied_attributes=conditional.attributes.given("sharding", "frontend_attributes"),
     )

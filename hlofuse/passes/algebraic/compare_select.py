@@ -42,7 +42,7 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
         if extreme.opcode != opcode:
             continue
         if other in extreme.operands:
-            rest = extreme.operands[1] if other is extreme.operand else extreme.operand
+            rest = extreme.second if other is extreme.operand else extreme.operand
             compare.replace_operand(side, rest)
             c.changed = True
         return False
@@ -130,7 +130,7 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
     if rhs.opcode == x.opcode:
         if rhs.operand is lhs:
             return c.replace(x, rhs)
-        if rhs.operands[1] is lhs:
+        if rhs.second is lhs:
             x.replace_operand(1, rhs.operand)
             c.changed = True
             return True

@@ -247,7 +247,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     """The greatest (least) element and its index, as JAX writes it (`MatchArgMax`, `MatchArgMin`)."""
     if reduce.opcode != "reduce" or reduce.operand_count != 4 or not reduce.is_tuple:
         return False
-    if reduce.operands[1].opcode != "iota" or not is_scalar_zero(reduce.operands[3]):
+    if reduce.second.opcode != "iota" or not is_scalar_zero(reduce.operands[3]):
         return False
     start = scalar_of(reduce.operands[2])
     element_type = reduce.operands[2].element_type

@@ -194,7 +194,7 @@ def change_window(
 def _with_padded_input(c: Context, conv: Instruction) -> bool:
     """`FoldConvInputPad`."""
     pad, kernel = conv.operands
-    if pad.opcode != "pad" or pad.operands[1].opcode != "constant" or not is_all(pad.operands[1], 0):
+    if pad.opcode != "pad" or pad.second.opcode != "constant" or not is_all(pad.second, 0):
         return False
     labels = labels_of(conv)
     config: PaddingConfig = pad.attributes["padding"]

@@ -54,7 +54,7 @@ def sum_of_scatters(c: Context, add: Instruction) -> bool:
 def _adds_into(x: Instruction) -> bool:
     if x.opcode != "scatter" or x.operand_count != 3 or x.user_count != 1:
         return False
-    if x.users[0].operands.count(x) != 1:
+    if x.user.operands.count(x) != 1:
         return False
     return is_of_parameters(x.to_apply, "add")
 
@@ -75,14 +75,14 @@ def _sum_of_two(
         rhs.replace_operand(0, base)
         lhs.replace_operand(0, rhs)
         return c.replace(add, lhs)
-    indices = make.concatenate(add, [lhs.operands[1], rhs.operands[1]], place[0])
+    indices = make.concatenate(add, [lhs.second, rhs.second], place[0])
     both = lhs.clone([base, indices, make.concatenate(add, updates, place[1])], name="scatter")
     return c.replace(add, computation_of(add).add_instruction(both))
 
 
 def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None:
     """The one dimension of indices in which the two differ, else the first, and that of the updates."""
-    a, b = lhs.operands[1].shape, rhs.operands[1].shape
+    a, b = lhs.second.shape, rhs.second.shape
     if a.rank != b.rank:
         return None
     window = numbers_of(lhs, "update_window_dims")

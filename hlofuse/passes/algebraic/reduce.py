@@ -92,7 +92,7 @@ def _of_reduce(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
     if arg.opcode != "reduce" or arg.is_tuple:
         return False
-    if not _identical(init, arg.operands[1]):
+    if not _identical(init, arg.second):
         return False
     if not equivalent(reduce.to_apply, arg.to_apply):
         return False
@@ -133,7 +133,7 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
 
 def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "concatenate" or arg.dimensions[0] not in reduce.dimensions:
+    if arg.opcode != "concatenate" or arg.dimension not in reduce.dimensions:
         return False
     first = arg.operand.shape.key_ignoring_layout
     same_shape = all(o.shape.key_ignoring_layout == first for o in arg.operands)
@@ -233,7 +233,7 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
     reduced = [d for d, w in enumerate(window) if w.size != 1]
     if not plain or not reduced or any(x.sizes[d] != 1 for d in reduced):
         return False
-    new = make.reduce(x, x.operand, x.operands[1], reduced, x.to_apply)
+    new = make.reduce(x, x.operand, x.second, reduced, x.to_apply)
     return c.become(x, make.reshape, x.shape, new)
 
 

@@ -160,7 +160,7 @@ class SliceSinker(Pass):
 
 def _source(i: Instruction, number: int) -> Instruction:
     """The array that the operand, a slice, is taken from."""
-    return i.operands[number].operands[0]
+    return i.operands[number].operand
 
 
 def _of_like_slices(i: Instruction) -> bool:
@@ -227,6 +227,6 @@ def _narrowed(x: Instruction) -> Instruction:
     if x.opcode == "concatenate":
         ones = others(x.rank, remaining)
         parts = [make.added(x, "reshape", without(o.shape, ones), [o]) for o in x.operands]
-        return make.concatenate(x, parts, remaining.index(x.dimensions[0]))
+        return make.concatenate(x, parts, remaining.index(x.dimension))
     x = x.past("reshape")
     return x if x.shape == shape else make.added(x, "reshape", shape, [x])

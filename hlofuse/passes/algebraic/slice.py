@@ -70,7 +70,7 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
         p = pad.attributes["padding"][d]
         edge = pad.sizes[d] - p.high
         if r.limit <= p.low or r.start >= edge:
-            c.broadcast(x, pad.operands[1])
+            c.broadcast(x, pad.second)
             return True
         undoes &= r.start == p.low and r.stride - 1 == p.interior
         inside &= p.low <= r.start and r.limit <= edge and p.interior == 0 and r.stride == 1
@@ -221,7 +221,7 @@ def _dynamic_of_reshape(c: Context, x: Instruction) -> bool:
     source = reshape.operand
     if ones_moved(source.shape, reshape.shape) is None:
         return False
-    zero = make.scalar_like(x.operands[1], 0)
+    zero = make.scalar_like(x.second, 0)
     starts, sizes = [zero] * source.rank, [1] * source.rank
     for a, b in unmodified_dimensions(source.shape, reshape.shape):
         if source.sizes[a] != 1:
@@ -269,10 +269,10 @@ def _nested(c: Context, x: Instruction) -> bool:
 
 
 def _slice_of_iota(c: Context, x: Instruction) -> bool:
-    counter, index = x.operand, x.operands[1]
+    counter, index = x.operand, x.second
     multiplier = None
-    if counter.opcode == "multiply" and is_spread_scalar(counter.operands[1]):
-        counter, multiplier = counter.operand, counter.operands[1].operands[0]
+    if counter.opcode == "multiply" and is_spread_scalar(counter.second):
+        counter, multiplier = counter.operand, counter.second.operand
     integers = {x.element_type, index.element_type} <= {"s32", "u32"}
     if counter.opcode != "iota" or x.sizes != (1,) or not integers:
         return False
@@ -311,7 +311,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     read = update.operand
     if read.opcode != "dynamic-slice" or read.operand is not base or read.operands[1:] != starts:
         return False
-    part = update.operands[1]
+    part = update.second
     x.replace_operand(1, part)
     for k in range(2, x.operand_count):
         bound = update.sizes[k - 2] - part.sizes[k - 2]
@@ -368,7 +368,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
         return False
     inner, outer = (array(pad.element_type, [x.sizes[d] for d in padded]) for x in (whole, pad))
     small = make.broadcast(whole, inner, whole.operand, [padded.index(d) for d in whole.dimensions])
-    new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(config[d] for d in padded))
+    new = make.pad(pad, outer, small, pad.second, PaddingConfig(config[d] for d in padded))
     return c.broadcast(pad, new, padded)
 
 
@@ -380,7 +380,7 @@ def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     sizes = [
         n + p.low + p.high + max(0, n - 1) * p.interior for n, p in zip(operand.sizes, grown, strict=True)
     ]
-    bigger = make.pad(pad, array(pad.element_type, sizes), operand, pad.operands[1], grown)
+    bigger = make.pad(pad, array(pad.element_type, sizes), operand, pad.second, grown)
     starts = [max(0, -p.low) for p in config]
     limits = [n + min(0, p.high) for n, p in zip(sizes, config, strict=True)]
     return c.become(pad, make.slice_of, bigger, starts, limits)
@@ -459,7 +459,7 @@ def _join_slices(operands: Instructions, dimension: int) -> Instructions:
             continue
         ranges = ranges_of(first)
         end, start = ranges[dimension].limit, k
-        while k < len(operands) and is_unstrided(operands[k]) and operands[k].operands[0] is first.operand:
+        while k < len(operands) and is_unstrided(operands[k]) and operands[k].operand is first.operand:
             other = ranges_of(operands[k])
             same = all(
                 a.start == b.start

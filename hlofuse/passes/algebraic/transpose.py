@@ -124,7 +124,7 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
         result = x.element_type
         inner = [o.operand for o in operand.operands if o.opcode == "bitcast-convert"]
         if len(inner) == operand.operand_count and all(i.element_type == result for i in inner):
-            return c.replace(x, make.concatenate(inner[0], inner, operand.dimensions[0]))
+            return c.replace(x, make.concatenate(inner[0], inner, operand.dimension))
     becomes_bitcast = c.options.bitcast_convert_as_bitcast and c.release.bitcast_converts_become_bitcasts
     if c.options.layout_sensitive and becomes_bitcast and bitcast_convert_is_bitcast(x):
         return as_bitcast(c, x)
@@ -194,7 +194,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
     if moved is None or any(shardings):
         return False
     deleted, inserted = moved
-    part = update.operands[1]
+    part = update.second
     base = make.reshape(reshape, reshape.shape, update.operand)
     zero = make.scalar_like(update.operands[2], 0)
     sizes = list[int]()

@@ -72,7 +72,7 @@ def replace_parameter(
     computation: Computation, shape: Shape, old_value: Callable[[Instruction], Instruction] = lambda new: new
 ) -> Instruction:
     """A parameter of another shape instead of the only one, which gives way to `old_value` of the new one."""
-    old = computation.parameters[0]
+    old = computation.parameter
     new = Instruction(old.name, shape, "parameter", attributes=old.attributes, payload="0")
     computation.parameters = []
     computation.add_instruction(new)

@@ -360,7 +360,7 @@ MOVES: dict[str, Callable[..., Elements]] = {
     "transpose": lambda x, a: a.transpose(x.dimensions),
     "reverse": lambda x, a: np.flip(a, x.dimensions),
     "slice": lambda x, a: a[tuple(slice(r.start, r.limit, r.stride) for r in x.attributes["slice"])],
-    "concatenate": lambda x, *parts: np.concatenate(parts, x.dimensions[0]),
+    "concatenate": lambda x, *parts: np.concatenate(parts, x.dimension),
     "dynamic-slice": lambda x, a, *starts: a[_box(x, x.sizes, starts)],
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,

@@ -105,11 +105,11 @@ def counted_loop(
     init = make.tuple_of(at, [make.scalar(at, counter, 0), *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)
     _add_zeros(condition, array("pred"))
-    parameter = condition.parameters[0]
+    parameter = condition.parameter
     limit = make.scalar(parameter, counter, count)
     condition.root = make.compare(parameter, "LT", make.get_tuple_element(parameter, parameter, 0), limit)
     _add_zeros(body, init.shape)
-    parameter = body.parameters[0]
+    parameter = body.parameter
     number, *inside = elements(parameter, range(len(state) + 1))
     following = make.binary(parameter, "add", number, make.scalar(parameter, counter, 1))
     body.root = make.tuple_of(parameter, [following, *body_of(number, inside)])
@@ -126,7 +126,7 @@ def _new(at: Instruction, name: str, shape: Shape) -> Computation:
 
 def _add_zeros(computation: Computation, shape: Shape) -> None:
     """Zeros that stand in for the result until it is known; the next clean-up removes them."""
-    parameter = computation.parameters[0]
+    parameter = computation.parameter
     zeros = []
     for leaf in shape.leaf_shapes:
         zero = make.scalar(parameter, leaf.element_type, 0)

@@ -80,12 +80,12 @@ def _remove_unused_results(x: Instruction) -> bool:
 
 def _remove_unused_operands(branch: Computation, conditionals: Sequence[Instruction]) -> bool:
     """`TryRemoveUnusedConditionalOperands`, for all that choose this branch."""
-    parameter = branch.parameters[0]
+    parameter = branch.parameter
     remaining = _read_elements(parameter)
     if not _gives_elements(parameter) or len(remaining) == len(parameter.shape.tuple_shapes):
         return False
     copy = clone_computation(branch)
-    _give_only(copy.parameters[0], remaining)
+    _give_only(copy.parameter, remaining)
     for x in conditionals:
         for number, chosen in enumerate(x.called_computations, 1):
             if chosen is branch:
@@ -179,7 +179,7 @@ class ConditionalCanonicalizer(RewritePass):
         called = []
         changed = False
         for name, branch in x.called:
-            has_tuples = branch.parameters[0].is_tuple and branch.root.is_tuple
+            has_tuples = branch.parameter.is_tuple and branch.root.is_tuple
             if not has_tuples and any(c.opcode != "conditional" for c in branch.callers):
                 branch = clone_computation(branch)
             changed |= _give_tuples(branch)
@@ -198,8 +198,8 @@ class ConditionalCanonicalizer(RewritePass):
 
 def _give_tuples(branch: Computation) -> bool:
     changed = False
-    if not branch.parameters[0].is_tuple:
-        shape = Shape.tuple_of([branch.parameters[0].shape])
+    if not branch.parameter.is_tuple:
+        shape = Shape.tuple_of([branch.parameter.shape])
         replace_parameter(branch, shape, lambda new: make.get_tuple_element(new, new, 0))
         changed = True
     if not branch.root.is_tuple:

@@ -120,11 +120,11 @@ class Partition:
         body = loop.called_computations[0]
         for _ in range(2):
             for c in loop.called_computations:
-                self._shardings[c.parameters[0]] = [*given]
+                self._shardings[c.parameter] = [*given]
             if not all(map(self._visit_all, loop.called_computations)):
                 return None
             found = self._shardings[body.root] or []
-            if all(self._shardings[c.parameters[0]] == found for c in loop.called_computations):
+            if all(self._shardings[c.parameter] == found for c in loop.called_computations):
                 return found
             if first.opcode != "tuple":
                 return None

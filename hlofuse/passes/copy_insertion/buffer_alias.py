@@ -128,9 +128,7 @@ def _linearize(body: Computation, dataflow: HloDataflow) -> bool:
     """`AddControlEdgesForLoopWrites`."""
     order = MergedOrder(body)
     changed = False
-    for before, after in zip(
-        dataflow.values_of(body.parameters[0]), dataflow.values_of(body.root), strict=False
-    ):
+    for before, after in zip(dataflow.values_of(body.parameter), dataflow.values_of(body.root), strict=False):
         if before is None or after is None or after is before:
             continue
         write = after.instruction
@@ -230,7 +228,7 @@ class _Fusion:
             root.opcode == "dynamic-update-slice"
             and user.opcode == "dynamic-slice"
             and root.operand is user.operand
-            and user.shape.key == root.operands[1].shape.key
+            and user.shape.key == root.second.shape.key
         ):
             # The slice that is overwritten is read; of single elements it does not matter which.
             return user.shape.is_effective_scalar or user.operands[1:] == root.operands[2:]

@@ -86,7 +86,7 @@ def _add_for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
     init.replace_use_with(loop, deep_copy(init, indices, copies))
     _explain(copies, f"iterations of {loop.name} overwrite its initial value", because)
     body = dict(loop.called)["body"]
-    parameter, root = body.parameters[0], body.root
+    parameter, root = body.parameter, body.root
     users = list(parameter.users)
     first = dict[Index, Instruction]()
     last = dict[Index, Instruction]()

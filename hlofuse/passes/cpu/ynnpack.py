@@ -122,7 +122,7 @@ def is_dot_supported(dot: Instruction, release: Release) -> bool:
     """`IsDotSupportedByYnn`; a dot with one contracted and at most one free dimension on each side."""
     if dot.operand_count != 2:
         return False
-    shapes = [dot.operand.shape, dot.operands[1].shape, dot.shape]
+    shapes = [dot.operand.shape, dot.second.shape, dot.shape]
     types = _types(*shapes)
     is_narrow = types == "bf16,bf16,bf16" and release.cpu_keeps_bf16
     if not (is_narrow or types in _DOT_TYPES) or not all(_is_row_major(s, release) for s in shapes):
@@ -185,7 +185,7 @@ def _is_window_supported(x: Instruction) -> bool:
 
 def is_convolution_supported(x: Instruction, release: Release) -> bool:
     """`IsConvolutionOpSupportedByYnn`: of pictures, features last."""
-    shapes = [x.operand.shape, x.operands[1].shape, x.shape]
+    shapes = [x.operand.shape, x.second.shape, x.shape]
     if _types(*shapes) not in _CONVOLUTION_TYPES or not all(_is_row_major(s, release) for s in shapes):
         return False
     if x.raw("dim_labels") != _DIM_LABELS or str(x.attributes.get("batch_group_count", 1)) != "1":

@@ -109,7 +109,7 @@ class DotDimensionNormalizer(VisitPass):
         if len(sides[0].groups[CONTRACTING]) < 2 and not many:
             return False
         lhs, left = self._operand(sides[0], dot.operand)
-        rhs, right = self._operand(sides[1], dot.operands[1])
+        rhs, right = self._operand(sides[1], dot.second)
         shape = array(dot.element_type, product_sizes(lhs, rhs))
         new = dot_like(dot, shape, left, right, dimensions_of(lhs, rhs))
         if shape.dimensions != dot.sizes:
@@ -149,7 +149,7 @@ class DotDimensionSorter(ExpandPass):
         permutation = [d - min(key) for d in key]
         left, right = (tuple(s[k] for k in permutation) for s in (dims.lhs_contracting, dims.rhs_contracting))
         new = replace(dims, lhs_contracting=left, rhs_contracting=right)
-        return replaced(dot, dot_like(dot, dot.shape, dot.operand, dot.operands[1], new))
+        return replaced(dot, dot_like(dot, dot.shape, dot.operand, dot.second, new))
 
 
 def _are_neighbours(dimensions: Ints) -> bool:

@@ -405,7 +405,7 @@ def _shorten(start: Instruction) -> None:
         chain.append(current)
         if current.user_count != 1:
             break
-        current = current.users[0]
+        current = current.user
     if not chain:
         return
     chain[-1].replace_all_uses_with(tracker.chain(producer))

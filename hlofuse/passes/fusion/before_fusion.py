@@ -55,7 +55,7 @@ def _split(
 
 
 def _concatenate(whole: Instruction, parts: Instructions) -> Instruction:
-    dimension = whole.dimensions[0]
+    dimension = whole.dimension
     sizes = list(whole.sizes)
     sizes[dimension] = sum(p.sizes[dimension] for p in parts)
     return whole.clone(parts, shape=replace(whole.shape, dimensions=tuple(sizes)))

@@ -95,13 +95,13 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     if rows.rank < 3 or not is_inner or len(others) != 1 or not spread:
         return
     end = others[0]
-    if end.opcode != "subtract" or end.operands[1] is not spread[0]:
+    if end.opcode != "subtract" or end.second is not spread[0]:
         return
     end = _last_alone(end, rows.rank)
     quotients = [u for u in end.users if u.opcode == "divide" and u.operand is end]
     readers = {u.opcode for q in quotients or [end] for u in _last_alone(q, rows.rank).users}
     is_read_as_is = any(_last_alone(q, rows.rank) is q for q in quotients)
-    is_lane = greatest.dimensions[0] == rows.minor_to_major[0]
+    is_lane = greatest.dimension == rows.minor_to_major[0]
     is_alone = end.user_count == 2 or is_lane or is_read_as_is
     is_narrowed = any(_last_alone(q, rows.rank).byte_size < q.byte_size for q in quotients)
     is_stored = is_narrowed and rows not in ends and rows.opcode != "convert"
@@ -120,8 +120,8 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
 
 def _last_alone(x: Instruction, rank: int) -> Instruction:
     """The end of a chain of elementwise operations, each with one reader."""
-    while x.user_count == 1 and is_loop(x.users[0]) and x.users[0].rank == rank:
-        x = x.users[0]
+    while x.user_count == 1 and is_loop(x.user) and x.user.rank == rank:
+        x = x.user
     return x
 
 

@@ -34,7 +34,7 @@ class MoveCopyToUsers(VisitPass):
         count = user.operand_count if is_binary or joins else 1
         if any(o.opcode != "copy" for o in user.operands[:count]) or user.is_tuple:
             return False
-        if opcode == "convert" and user.user_count == 1 and user.users[0].opcode == "convolution":
+        if opcode == "convert" and user.user_count == 1 and user.user.opcode == "convolution":
             return False
         sources = [o.operand for o in user.operands[:count]]
         if is_binary and len({s.shape.key for s in sources}) > 1:
@@ -235,9 +235,9 @@ class CopyFusion(DevicePass):
                 if _is_reduction(fusion.fused_root.operands[copy.tuple_index], model):
                     others.append(user)
                     continue
-                copy = copy.users[0]
+                copy = copy.user
             if copy.opcode == "bitcast" and copy.user_count == 1:
-                copy = copy.users[0]
+                copy = copy.user
             if _is_plain_copy(copy) and self._fits(fusion, copy, model):
                 copies.append(copy)
             else:

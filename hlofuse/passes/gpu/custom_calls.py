@@ -28,7 +28,7 @@ class TriangularSolveRewriter(Pass):
 
 
 def _call(solve: Instruction) -> None:
-    batch = math.prod(solve.operands[1].sizes[:-2])
+    batch = math.prod(solve.second.sizes[:-2])
     workspace = array("s8", [0 if batch == 1 else _POINTERS * batch])
     attributes = solve.attributes
     options = {

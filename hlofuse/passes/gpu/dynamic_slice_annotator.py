@@ -50,7 +50,7 @@ def _place(i: Instruction, series: _Series) -> _Place | None:
     """`AnalyzeDynamicSlice`; adds to `series`."""
     whole = i.operand.shape
     is_slice = i.opcode == "dynamic-slice"
-    sizes = i.sizes if is_slice else i.operands[1].sizes
+    sizes = i.sizes if is_slice else i.second.sizes
     if not is_contiguous_slice(i) or not has_byte_strides(whole):
         return None
     offsets = i.operands[1:] if is_slice else i.operands[2:]
@@ -78,9 +78,7 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
     start, step = (int(config["known_init_step"].get(k, 0)) for k in ("init", "step"))
     count = int(config["known_trip_count"].get("n", 0))
     index = int(config.get("known_induction_variable", {}).get("tuple_index", 0))
-    counters = {
-        x for x in body.parameters[0].users if x.opcode == "get-tuple-element" and x.tuple_index == index
-    }
+    counters = {x for x in body.parameter.users if x.opcode == "get-tuple-element" and x.tuple_index == index}
     if not 1 <= count <= _MAX_ITERATIONS or not all(_counts_only(o, counters) for o, _ in moving):
         return None
     numbers = [start + k * step for k in range(count)]

@@ -317,9 +317,9 @@ def _decompose(reduce: Instruction) -> bool:
         parts = [make.copied(make.get_tuple_element(reduce, new, k), shape) for k, shape in enumerate(wanted)]
         return replaced(reduce, make.tuple_of(reduce, parts))
     (shape,) = wanted
-    if reduce.user_count == 1 and reduce.users[0].opcode == "convert":
+    if reduce.user_count == 1 and reduce.user.opcode == "convert":
         # The two stay side by side.
-        convert = reduce.users[0]
+        convert = reduce.user
         wide = make.convert(convert, new, convert.element_type)
         return replaced(convert, make.copied(wide, shape.with_element_type(convert.element_type)))
     return replaced(reduce, make.copied(new, shape))

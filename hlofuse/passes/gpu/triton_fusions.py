@@ -135,7 +135,7 @@ class _Matcher(Record):
         """`MatchesTritonCompatibleClosedReductionDiamondImpl`."""
         if root.opcode not in ELEMENTWISE_BINARY or not self._supported(root):
             return None
-        broadcast = self._trivially_reached(root.operands[1], "broadcast")
+        broadcast = self._trivially_reached(root.second, "broadcast")
         reduce = self._trivially_reached(broadcast.operand, "reduce") if broadcast is not None else None
         if broadcast is None or reduce is None or not reduce.is_array:
             return None
@@ -197,7 +197,7 @@ class _Matcher(Record):
         """`ShouldFuseReduction`: over the last dimension, from a constant."""
         if not self._supported(reduce) or reduce.dimensions != (reduce.operand.rank - 1,):
             return False
-        start = reduce.operands[1]
+        start = reduce.second
         if start.opcode == "convert":
             return start.operand.opcode == "constant" and self._supported(start)
         return start.opcode == "constant"

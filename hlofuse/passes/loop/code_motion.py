@@ -46,7 +46,7 @@ class WhileLoopConstantSinking(Pass):
         carried = [g.tuple_index for g in carried_unchanged(body)]
         wanted = [k for k in carried if init.operands[k].opcode == "constant"]
         into_body = [k for k in wanted if body.root.operands[k].user_count > 1]
-        tested = {r.tuple_index for r in elements_read(condition.parameters[0]) if r.users}
+        tested = {r.tuple_index for r in elements_read(condition.parameter) if r.users}
         into_condition = [k for k in wanted if k in tested]
         if into_body:
             body = clone_computation(body, "sunk")
@@ -63,7 +63,7 @@ class WhileLoopConstantSinking(Pass):
                     if operand is element and not (user is body.root and number == k):
                         user.replace_operand(number, constant)
         for k in into_condition:
-            for element in elements_read(condition.parameters[0]):
+            for element in elements_read(condition.parameter):
                 if element.tuple_index == k and element.users:
                     element.replace_all_uses_with(copied(init.operands[k], element, ".sunk"))
                     condition.remove_instruction(element)
@@ -136,7 +136,7 @@ def _copy_out(
     x: Instruction, loop: Instruction, hoisted: dict[Instruction, Instruction], waiting: set[Instruction]
 ) -> None:
     """Copy `x` and its operands to the loop's computation (`CreateLoopInvariantCopy`)."""
-    parameter = body_of(loop).parameters[0]
+    parameter = body_of(loop).parameter
     present = {parameter, *hoisted}
     for current in post_order([x], lambda y: [o for o in y.operands if o not in present]):
         operands = [loop.operand if o is parameter else hoisted[o] for o in current.operands]
@@ -156,7 +156,7 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
     new = new_loop(loop, wide_init, condition, body)
     new.attributes = new.attributes.without("backend_config", "frontend_attributes")
     substituted(loop, make.tuple_of(new, elements(new, range(old_size))))
-    carried = elements(body.parameters[0], range(old_size, len(shapes)))
+    carried = elements(body.parameter, range(old_size, len(shapes)))
     for i, element in zip(moved, carried, strict=True):
         copies[i].replace_all_uses_with(element)
         remove_with_unused_operands(copies[i])
@@ -164,7 +164,7 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
 
 def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dict[Instruction, Instruction]]:
     """A part with a wider parameter, and who became whom (`WidenWhileCondition`, `WidenWhileBody`)."""
-    own = narrow.parameters[0]
+    own = narrow.parameter
     old_size = len(own.shape.tuple_shapes)
     wide = module_of(narrow).add_computation(Computation(f"wide.{narrow.name}"))
     parameter = wide.append_parameter(f"wide.{own.name}", Shape.tuple_of(shapes))

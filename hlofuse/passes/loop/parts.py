@@ -45,7 +45,7 @@ def elements_read(source: Instruction) -> Instructions:
 
 def carried_unchanged(body: Computation) -> Instructions:
     """Elements that the body passes on as it got them (`GetInvariantGTEsForWhileBody`)."""
-    parameter = body.parameters[0]
+    parameter = body.parameter
     return [o for k, o in enumerate(body.root.operands) if is_element(o, parameter, k)]
 
 
@@ -61,7 +61,7 @@ def gathers_again(x: Instruction) -> bool:
 def only_elements_are_read(loop: Instruction) -> bool:
     """`AllWhileParamConsumersGte`."""
     parts = (body_of(loop), condition_of(loop))
-    return all(u.opcode == "get-tuple-element" for c in parts for u in c.parameters[0].users)
+    return all(u.opcode == "get-tuple-element" for c in parts for u in c.parameter.users)
 
 
 def new_loop(
@@ -112,7 +112,7 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
     depends = {}  # The elements that an instruction is computed from, one bit each
     acting_bits = 0
     for part in (body, condition):
-        parameter = part.parameters[0]
+        parameter = part.parameter
         for i in part.post_order():
             if i is parameter or i is body.root:
                 continue
@@ -138,11 +138,11 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
     for k, o in enumerate(outputs):
         members.setdefault(groups.find(o), set()).add(k)
     for part in (body, condition):
-        for element in part.parameters[0].users:
+        for element in part.parameter.users:
             members.setdefault(groups.find(element), set()).add(element.tuple_index)
     for group in members.values():
         if not any(
-            k in acting or (k in after and not is_element(outputs[k], body.parameters[0], k)) for k in group
+            k in acting or (k in after and not is_element(outputs[k], body.parameter, k)) for k in group
         ):
             used -= group
     return used
@@ -178,7 +178,7 @@ def keep(loop: Instruction, indices: Ints, instead: Mapping[int, int] | None = N
     body = parts[1]
     body.root = make.tuple_of(body.root, [body.root.operands[k] for k in indices])
     for part in parts:
-        parameter = part.parameters[0]
+        parameter = part.parameter
         parameter.shape = shape
         for reader in elements_read(parameter):
             if reader.tuple_index in place:
@@ -209,7 +209,7 @@ def remove_duplicates(loop: Instruction) -> bool:
     updated = grouped(
         ((init.operands[k], *o.operands[1:]), k)
         for k, o in enumerate(body.root.operands)
-        if o.opcode == "dynamic-update-slice" and is_element(o.operand, body.parameters[0], k)
+        if o.opcode == "dynamic-update-slice" and is_element(o.operand, body.parameter, k)
     )
     return _merge(first, updated.values(), from_init=False) is not loop
 
@@ -219,7 +219,7 @@ def _merge(loop: Instruction, duplicates: Iterable[list[int]], *, from_init: boo
     if not duplicate_of:
         return loop
     for part in (body_of(loop), condition_of(loop)):
-        parameter = part.parameters[0]
+        parameter = part.parameter
         survivors = {}
         for reader in elements_read(parameter):
             if reader.tuple_index not in duplicate_of:

@@ -67,7 +67,7 @@ def _propagate_constants(loop: Instruction) -> bool:
     constants = {k: init.operands[k] for k in unchanged if scalar_constant(init.operands[k])}
     changed = False
     for part in (condition_of(loop), body):
-        for reader in elements_read(part.parameters[0]):
+        for reader in elements_read(part.parameter):
             if reader.tuple_index in constants:
                 reader.replace_all_uses_with(copied(constants[reader.tuple_index], reader))
                 changed = True

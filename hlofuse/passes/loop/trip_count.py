@@ -32,7 +32,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     counter: int | None = None
     steps = {}
     for k, o in enumerate(body.root.operands):
-        step = _increment(o, body.parameters[0], k, lambda x: x)
+        step = _increment(o, body.parameter, k, lambda x: x)
         if step is None or step.element_type != element_type or not scalar_constant(step):
             continue
         from_zero = scalar_constant(init.operands[k]) and scalar_of(init.operands[k]) == 0
@@ -67,7 +67,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
         replace_parameter(part, Shape.tuple_of(shapes), old_tuple)
     new_body = clone_computation(body)
     module_of(body).remove_computation(body)
-    parameter = new_body.parameters[0]
+    parameter = new_body.parameter
     root = new_body.root
     carried = [
         make.get_tuple_element(root, parameter if k in steps else root, k)
@@ -111,7 +111,7 @@ def counter_of(loop: Instruction) -> Counter | None:
         return None
     init = integer_of(init_tuple.operands[index])
     body, bound = body_of(loop), _bound(loop, index)
-    constant = _increment(_trace(body.root.operands[index]), body.parameters[0], index)
+    constant = _increment(_trace(body.root.operands[index]), body.parameter, index)
     step = integer_of(constant) if constant is not None else None
     if init is None or step is None or bound is None or step <= 0:
         return None
@@ -126,13 +126,13 @@ def trip_count(loop: Instruction) -> int | None:
 
 def counts_to_an_argument(loop: Instruction) -> bool:
     """True if a loop counts up by a constant, to a number that follows from scalar arguments alone."""
-    parameter, body, init = condition_of(loop).parameters[0], body_of(loop), loop.operand
+    parameter, body, init = condition_of(loop).parameter, body_of(loop), loop.operand
     read = _elements_read(condition_of(loop).root, parameter)
     if not read or not computation_of(loop).is_entry or {init.opcode, body.root.opcode} != {"tuple"}:
         return False
     given = [i for i in reach([init.operands[k] for k in read], lambda i: i.operands) if not i.operands]
     counts = [
-        _increment(_trace(body.root.operands[k]), body.parameters[0], k)
+        _increment(_trace(body.root.operands[k]), body.parameter, k)
         for k in read - {x.tuple_index for x in carried_unchanged(body)}
     ]
     is_given = any(i.opcode == "parameter" for i in given) and all(i.shape.is_effective_scalar for i in given)
@@ -146,7 +146,7 @@ def awaited_elements(loop: Instruction) -> int:
         return 0
     if body.root.opcode != "tuple" or not only_elements_are_read(loop):
         return 0
-    given = body.parameters[0]
+    given = body.parameter
     chosen = [x for x in given.users for u in x.users if u.opcode == "select" and u.operands[2] is x]
     found = [x for x in chosen if body.root.operands[x.tuple_index] in x.users]
     tested = condition.root.through("reduce", "reduce-window", "bitcast")
@@ -156,11 +156,11 @@ def awaited_elements(loop: Instruction) -> int:
 def induction_variable(loop: Instruction) -> int | None:
     """The one element the condition depends on, if it follows from itself (`GetLoopInductionVarTupleIdx`)."""
     condition, body = condition_of(loop), body_of(loop)
-    read = _elements_read(condition.root, condition.parameters[0])
+    read = _elements_read(condition.root, condition.parameter)
     if read is None or len(read) != 1 or body.root.opcode != "tuple":
         return None
     (index,) = read
-    if _elements_read(_trace(body.root.operands[index]), body.parameters[0]) != {index}:
+    if _elements_read(_trace(body.root.operands[index]), body.parameter) != {index}:
         return None
     return index
 
@@ -202,7 +202,7 @@ def _increment(
 
 def _bound(loop: Instruction, index: int) -> int | None:
     condition = condition_of(loop)
-    root, parameter = condition.root, condition.parameters[0]
+    root, parameter = condition.root, condition.parameter
     if root.opcode != "compare":
         return None
     a, b = root.operands

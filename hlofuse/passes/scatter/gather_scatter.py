@@ -51,7 +51,7 @@ def _is_simplified(gather: Instruction) -> bool:
     if not offset and not collapsed:
         return False
     return (
-        gather.operands[1].rank == 2
+        gather.second.rank == 2
         and gather.attributes["index_vector_dim"] == 1
         and not collapsed
         and offset[0] == 1

@@ -80,9 +80,9 @@ def _canonical_parameter(x: Instruction) -> int | None:
         return None
     is_nan, nan, zeroed = x.operands
     is_zero, zero, value = zeroed.operands
-    if not (_compares(is_nan, "NE", value) and is_nan.operands[1] is value):
+    if not (_compares(is_nan, "NE", value) and is_nan.second is value):
         return None
-    if not _compares(is_zero, "EQ", value) or scalar_of(is_zero.operands[1]) != 0 or scalar_of(zero) != 0:
+    if not _compares(is_zero, "EQ", value) or scalar_of(is_zero.second) != 0 or scalar_of(zero) != 0:
         return None
     if nan.opcode != "constant" or (number := scalar_of(nan)) is None or number == number:
         return None
@@ -243,7 +243,7 @@ class SortRewriter(Pass):
         shape = sort.operand.shape
         if sort.operand_count > 2 or any(o.shape.dynamic_dimensions for o in sort.operands):
             return None
-        if sort.dimensions[0] != shape.rank - 1:
+        if sort.dimension != shape.rank - 1:
             return None
         if not is_faster_by_radix(shape, sort.operand_count == 2, self.device):
             return None
@@ -375,7 +375,7 @@ class StableSortExpander(RewritePass):
 
 
 def _expand(sort: Instruction) -> bool:
-    dimension = sort.dimensions[0]
+    dimension = sort.dimension
     place = next((k for k, o in enumerate(sort.operands) if _counts(o, dimension)), None)
     compare = sort.to_apply
     if place is not None:

@@ -101,7 +101,7 @@ def _decompose(topk: Instruction) -> None:
     data = topk.operand
     last = data.rank - 1
     values_only = (
-        topk.user_count == 1 and topk.users[0].opcode == "get-tuple-element" and not topk.users[0].tuple_index
+        topk.user_count == 1 and topk.user.opcode == "get-tuple-element" and not topk.user.tuple_index
     )
     if topk.opcode == "topk":
         types = [data.element_type] + ([] if values_only else ["s32"])
@@ -123,7 +123,7 @@ def _decompose(topk: Instruction) -> None:
 
     if values_only:
         new = first(sort(data.shape, [data]), 0)
-        substituted(topk.users[0], new)
+        substituted(topk.user, new)
         return
     places = data.shape.with_element_type("s32")
     sorted_ = sort(Shape.tuple_of([data.shape, places]), [data, make.iota(topk, places, last)])
@@ -184,7 +184,7 @@ def _result_count(sort: Instruction) -> int | None:
         if count == 2:
             if user.opcode != "get-tuple-element" or user.user_count != 1:
                 return None
-            x = user.users[0]
+            x = user.user
         if x.opcode != "slice":
             return None
         sizes = x.operand.sizes
@@ -204,7 +204,7 @@ def _counts(sort: Instruction) -> bool:
     if other.opcode == "iota" and other.element_type == "s32":
         return other.sizes == data.sizes
     inner = other.past("broadcast")
-    size = data.sizes[sort.dimensions[0]]
+    size = data.sizes[sort.dimension]
     return inner.opcode == "iota" and inner.element_type == "s32" and inner.sizes == (size,)
 
 
@@ -232,10 +232,10 @@ def _in_total_order(x: Instruction, number: int) -> bool:
         source = source.operand
     if source.opcode != "parameter" or source.parameter_number != number or types not in _AS_INTEGERS:
         return False
-    most = flipped.operands[1] if flipped.operand is bits else flipped.operand
+    most = flipped.second if flipped.operand is bits else flipped.operand
     if scalar_of(most) != (1 << (bits.shape.bit_width - 1)) - 1 or negative.opcode != "compare":
         return False
-    zero = negative.operands[1]
+    zero = negative.second
     return negative.raw("direction") == "LT" and negative.operand is bits and scalar_of(zero) == 0
 
 
@@ -243,7 +243,7 @@ def _call(sort: Instruction, k: int) -> None:
     """`TransformPatternToCustomCall`."""
     data = sort.operand
     shape, (dimension,) = data.shape, sort.dimensions
-    element_type, size = shape.element_type, shape.dimensions[sort.dimensions[0]]
+    element_type, size = shape.element_type, shape.dimensions[sort.dimension]
     rows = shape.element_count // size
     several = shape.rank >= 2
     if shape.rank > 2:

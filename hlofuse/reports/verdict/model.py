@@ -112,7 +112,7 @@ def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tile
 
 def _reader(x: Instruction) -> Instruction | None:
     """The first instruction that reads a value, also through views and tuples; None for a result."""
-    user = x.users[0] if x.users else None
+    user = x.user if x.users else None
     return _reader(user) if user is not None and user.opcode in _VIEWS else user
 
 

@@ -118,7 +118,7 @@ def dynamic_slice_copy(kernel: GpuKernel) -> Answer:
     slice_ = copied_dynamic_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
     if slice_ is None:
         return None
-    moved = slice_ if slice_.opcode == "dynamic-slice" else slice_.operands[1]
+    moved = slice_ if slice_.opcode == "dynamic-slice" else slice_.second
     return {"moves": f"{slice_.opcode} {slice_.name}", "bytes": moved.byte_size}
 
 

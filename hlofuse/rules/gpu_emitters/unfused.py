@@ -148,7 +148,7 @@ def sort(kernel: GpuKernel) -> Answer:
     if instruction.opcode != "sort":
         return None
     shape = instruction.operand.shape
-    length = shape.dimensions[instruction.dimensions[0]] if instruction.dimensions else shape.element_count
+    length = shape.dimensions[instruction.dimension] if instruction.dimensions else shape.element_count
     return {"length": length, "operands": instruction.operand_count}
 
 

@@ -37,7 +37,7 @@ def _forward(call: Instruction) -> bool:
     if _is_even(window) and not _has_negative(window) and all(d.base_dilation == 1 for d in window):
         return False
     source, left = _padded_and_sliced(call.operand, window, labels)
-    kernel = call.operands[1]
+    kernel = call.second
     if any(d.window_dilation != 1 for d in left):
         spread = {
             labels.kernel_spatial_dimensions[k]: PaddingDimension(0, 0, d.window_dilation - 1)
@@ -103,7 +103,7 @@ def _backward_filter(call: Instruction, whole: bool) -> bool:
         place = labels.input_spatial_dimensions[k]
         config[place] = PaddingDimension(d.padding_low - least, d.padding_high - least)
         dimensions.append(replace(d, padding_low=least, padding_high=least))
-    operands = [_padded(call.operand, config), call.operands[1]]
+    operands = [_padded(call.operand, config), call.second]
     new = make.copy_of(call, operands, window=Window(dimensions))
     return replace_instruction(call, new)
 
@@ -138,6 +138,6 @@ def is_padded_for_tensor_cores(call: Instruction) -> bool:
     if custom_call_target(call) not in NAMES or call.operand.element_type not in ("f16", "s8"):
         return False
     labels = labels_of(call)
-    kernel = call.operands[1].sizes
+    kernel = call.second.sizes
     features = (labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension)
     return any(kernel[d] % _FEATURE_MULTIPLE for d in features)

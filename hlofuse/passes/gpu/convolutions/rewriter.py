@@ -244,7 +244,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
     window, labels = window_of(conv), labels_of(conv)
     if conv.raw("feature_group_count", "1") != "1":
         return None
-    kernel = conv.operands[1]
+    kernel = conv.second
     is_reversed = kernel.opcode == "reverse" and sorted(kernel.dimensions) == sorted(
         labels.kernel_spatial_dimensions
     )
@@ -323,14 +323,14 @@ def _looks_forward(conv: Instruction, labels: ConvolutionDimensionNumbers) -> bo
 
 
 def _sizes(conv: Instruction, labels: ConvolutionDimensionNumbers) -> list[tuple[int, int]]:
-    rhs, result = conv.operands[1].sizes, conv.sizes
+    rhs, result = conv.second.sizes, conv.sizes
     spatial = zip(labels.kernel_spatial_dimensions, labels.output_spatial_dimensions, strict=True)
     return [(rhs[a], result[b]) for a, b in spatial]
 
 
 def _is_of_one_dimension(conv: Instruction) -> bool:
     """`MaybeConv1dToConv2d`: the kernel was given a second spatial dimension."""
-    kernel = conv.operands[1]
+    kernel = conv.second
     if len(window_of(conv)) != 2 or kernel.opcode != "reshape":
         return False
     source, result = kernel.operand.shape, kernel.shape

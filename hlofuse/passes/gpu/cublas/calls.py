@@ -224,7 +224,7 @@ def _with_vector(
     """`FuseVectorBiasAdd`: a summand for each column."""
     config = config_of(call)
     numbers = config["dot_dimension_numbers"]
-    columns = call.operands[1].rank - len(numbers["rhs_batch_dimensions"]) - 1
+    columns = call.second.rank - len(numbers["rhs_batch_dimensions"]) - 1
     bias = broadcast.operand
     fits = columns <= 1 and bias.rank == columns and call.element_type in FLOATING_TYPES
     if config["epilogue"] != "DEFAULT" or not fits:

@@ -80,7 +80,7 @@ class _Sizes(NamedTuple):
             n=n,
             k=math.prod(left.dimensions[d] for d in dims.lhs_contracting),
             lhs_bits=_source_bits(dot.operand),
-            rhs_bits=_source_bits(dot.operands[1]),
+            rhs_bits=_source_bits(dot.second),
             sum_bits=Shape(sum_type(dot)).bit_width,
             result_bits=dot.shape.bit_width,
             flops=_FLOPS.get(dot.raw("algorithm") or "", 2),
@@ -144,7 +144,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     padded = -(-sizes.k // unit) * unit
     left_k, right_k = dims.lhs_contracting[0], dims.rhs_contracting[0]
     left = _split_operand(dot.operand, left_k, count, padded)
-    right = _split_operand(dot.operands[1], right_k, count, padded)
+    right = _split_operand(dot.second, right_k, count, padded)
     place = sum(d < left_k for d in dims.lhs_batch)
     new = DotDimensions(
         lhs_batch=_with_batch(dims.lhs_batch, left_k, place),

@@ -188,7 +188,7 @@ class _Growing:
     ) -> tuple[Instruction, Instruction]:
         """The last operation fused, outside and inside (`FuseTowardUsers`)."""
         while hlo.user_count == 1:
-            user = hlo.users[0]
+            user = hlo.user
             if user.opcode not in _OF_PARTS and not self._into_sums:
                 break
             found = carried_if_worth(user, order, side, operand=user.operands.index(hlo))

@@ -132,7 +132,7 @@ def is_worth_as_output(hlo: Instruction) -> bool:
     growth = _input_minus_output(hlo)
     if growth is None:
         return False
-    reader = hlo.users[0] if hlo.user_count == 1 else hlo
+    reader = hlo.user if hlo.user_count == 1 else hlo
     if hlo.is_root or (reader.is_root and reader.opcode == "tuple"):
         return True
     return growth >= -_TOLERANCE
@@ -297,7 +297,7 @@ def through_altering(
         if inside is None:
             return None
         if opcode == "concatenate":
-            joined += target.sizes[hlo.dimensions[0]]
+            joined += target.sizes[hlo.dimension]
         order = _laid_out(hlo, target, inside, fragments, source)
         if order is None:
             return None
@@ -341,7 +341,7 @@ def _inside(
     if opcode == "broadcast":
         return [logical[d] for d in hlo.dimensions]
     if opcode == "concatenate":
-        d = hlo.dimensions[0]
+        d = hlo.dimension
         if len(logical[d]) != 1 or logical[d][0].is_sliced:
             return None
         size = target.sizes[d]
@@ -392,7 +392,7 @@ def concatenates_free_dimension(hlo: Instruction, source: DimensionOrder, free: 
     """True for one along the free dimension, of different parts that are multiples of the smallest tile."""
     if len(source.of_dimension.get(free, ())) > 1:
         return False
-    at = hlo.dimensions[0]
+    at = hlo.dimension
     if _labelled_index(hlo.shape, source, free) != at:
         return False
     aligned = all(o.sizes[at] % _CONCATENATE_ALIGNMENT == 0 for o in hlo.operands)

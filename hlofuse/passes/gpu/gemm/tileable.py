@@ -283,8 +283,8 @@ class TileableFusion:
             return x is dot or (not barred and support.instruction(x) is None)
 
         end = dot
-        while end.user_count == 1 and may_hold(end.users[0]):
-            end = end.users[0]
+        while end.user_count == 1 and may_hold(end.user):
+            end = end.user
         space, clones = Computation("space"), dict[Instruction, Instruction]()
         for x in post_order([end], lambda x: x.operands if may_hold(x) else ()):
             if may_hold(x):
@@ -309,7 +309,7 @@ class TileableFusion:
         replace_instruction(dot, fusion)
         self._grow(fusion, queue)
         while not fusion.is_root:
-            reader = fusion.users[0]
+            reader = fusion.user
             user = self._sink(reader) if reader.opcode in _VIEWS else reader
             if user is None:
                 continue
@@ -403,7 +403,7 @@ class TileableFusion:
             return None
         if view.user_count != 1:
             return view
-        user = view.users[0]
+        user = view.user
         if user.opcode in _VIEWS:
             return self._sink(self._put(user, user, _view(source, user.shape)))
         if user.opcode == "transpose":
@@ -448,7 +448,7 @@ def _keeps_rows_for_reader(x: Instruction) -> bool:
     """True for a transposition of whole rows that its reader moves."""
     if x.opcode != "transpose" or x.dimensions[-1] != x.rank - 1 or x.user_count != 1:
         return False
-    reader = x.users[0]
+    reader = x.user
     while reader.opcode in _VIEWS and reader.user_count == 1:
         (reader,) = reader.users
     return is_elementwise(reader) or reader.opcode == "concatenate"
@@ -499,7 +499,7 @@ def _should_take(
             return False
         return _keeps_rows(candidate, fusion, *path)
     if original.opcode == "concatenate":
-        along = original.dimensions[0]
+        along = original.dimension
         whole = all(o.sizes[along] % _TILE == 0 for o in original.operands)
         return whole and path is not None and _is_free(along, fusion, *path)
     return _is_worth(original)
