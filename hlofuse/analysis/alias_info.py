@@ -68,7 +68,7 @@ class AliasInfo:
         if own is not None or not equal:
             return bool(own)
         if user.fusion_kind in ("kLoop", "kInput"):
-            return _only_elementwise(user.fused_computation.parameters[user.operands.index(operand)])
+            return _only_elementwise(user.parameter_of(operand))
         if user.fusion_kind == "kOutput" and user.fused_root.opcode == "add":
             return _is_added_last(user, user.operands.index(operand))
         return _may_overwrite(dataflow, operand, operand_index, user, user_index)

@@ -36,7 +36,7 @@ def wrapped_operation(start: Instruction) -> Instruction | None:
     """The operation that a short form starts, free-standing, with the same operands; None for any other. The
     shape of a start is a tuple of the operands, the result and a context."""
     opcode = wrapped_opcode(start.opcode)
-    if opcode is None or not start.is_tuple or len(start.shape.tuple_shapes) < 2:
+    if opcode is None or not start.is_tuple or start.tuple_size < 2:
         return None
     operation = start.bare_copy()
     operation.opcode, operation.shape = opcode, start.shape.tuple_shapes[1]

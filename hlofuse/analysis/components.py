@@ -62,7 +62,7 @@ class Reachability:
         rows = self._rows
         for k, x in enumerate(order):
             row = 1 << k
-            for source in (*x.operands, *x.control_predecessors):
+            for source in x.predecessors:
                 row |= rows[index[source]]
             rows.append(row)
 
@@ -87,7 +87,7 @@ class Reachability:
 
 def depends_on(instruction: Instruction, source: Instruction) -> bool:
     """True if `instruction` is `source` or works on its value, looked up without a snapshot."""
-    return source in reach([instruction], lambda x: (*x.operands, *x.control_predecessors))
+    return source in reach([instruction], lambda x: x.predecessors)
 
 
 class MergedOrder:

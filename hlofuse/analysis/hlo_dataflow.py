@@ -108,7 +108,7 @@ def _found(x: Instruction, at: Index, source: Instruction, index: Index) -> list
 
 
 def _elements(x: Instruction, at: Index, source: Instruction, index: Index) -> list[Forward]:
-    count = len(x.shape.tuple_shapes) if x.is_tuple else 0
+    count = x.tuple_size if x.is_tuple else 0
     return [f for k in range(count) for f in _found(x, (*at, k), source, (*index, k))]
 
 

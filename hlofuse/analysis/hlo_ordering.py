@@ -185,7 +185,7 @@ class DependencyOrdering(HloOrdering):
             rows = dict[Instruction, int]()
             for x in computation.post_order():
                 row = 1 << places[x] if x in places else 0
-                for source in (*x.operands, *x.control_predecessors):
+                for source in x.predecessors:
                     row |= rows[source]
                 rows[x] = row
                 if x in places:

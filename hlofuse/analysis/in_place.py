@@ -139,7 +139,7 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
         return [InPlacePair((), 1, ())]
     if opcode.startswith("collective-permute") and instruction.raw("slice_sizes"):
         output: Index = (1,) if opcode.endswith("start") else ()
-        elements = range(len(instruction.second.shape.tuple_shapes))
+        elements = range(instruction.second.tuple_size)
         return [InPlacePair(output, 1, ()), *(InPlacePair((*output, k), 1, (k,)) for k in elements)]
     return []
 

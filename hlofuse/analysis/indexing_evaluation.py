@@ -58,9 +58,7 @@ def code_duplication(
     uses = counted.get(producer)
     if uses is None:
         uses = counted[producer] = sum(
-            len(user.fused_computation.parameters[user.operands.index(producer)].users)
-            if user.opcode == "fusion"
-            else 1
+            len(user.parameter_of(producer).users) if user.opcode == "fusion" else 1
             for user in producer.users
         )
     return {"emitted": emitted, "uses": uses} if emitted > min(limit, 1) or uses > 1 else None

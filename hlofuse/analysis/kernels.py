@@ -334,7 +334,7 @@ def _readers(x: Instruction) -> Instructions:
     found = []
     for user in x.users:
         if user.opcode == "fusion" and user.called:
-            found += user.fused_computation.parameters[user.operands.index(x)].users
+            found += user.parameter_of(x).users
         elif user.opcode != "tuple" and user.opcode not in CONTROL_FLOW:
             found.append(user)
     return found

@@ -67,7 +67,7 @@ def breadth_first(computation: Computation) -> Instructions:
     waits = _predecessor_counts(computation)
     order = [x for x, count in waits.items() if not count]
     for x in order:
-        for user in (*x.users, *x.control_successors):
+        for user in x.successors:
             waits[user] -= 1
             if not waits[user]:
                 order.append(user)
@@ -87,7 +87,7 @@ def _hiding_latency(order: InstructionSequence, cost: CostOf) -> InstructionSequ
     copies = dict[Instruction, int]()
     for x in order:
         copies[x] = max((copies[p] for p in before[x]), default=0) + (x in ends)
-        for user in (*x.users, *x.control_successors):
+        for user in x.successors:
             before[user].append(x)
     left = Counter(p for found in before.values() for p in found)
     unlocked = {x: sum(left[p] == 1 for p in before[x]) for x in order}
@@ -124,7 +124,7 @@ def _hiding_latency(order: InstructionSequence, cost: CostOf) -> InstructionSequ
             left[p] -= 1
             entered += [p] if not left[p] else []
             if left[p] == 1:
-                for user in (*p.users, *p.control_successors):
+                for user in p.successors:
                     unlocked[user] += user not in ran
     return list(ran)[::-1]
 
@@ -202,7 +202,7 @@ class _Order:
                 order.setdefault(pending.pop())
                 continue
             entered.add(x)
-            waits = {o for o in (*x.operands, *x.control_predecessors) if o not in order}
+            waits = {o for o in x.predecessors if o not in order}
             pending += sorted(waits, key=rank.__getitem__, reverse=True)
         return list(order)
 
@@ -236,7 +236,7 @@ class _Order:
                 continue
             order[x] = None
             left.subtract(reads[x])
-            for user in (*x.users, *x.control_successors):
+            for user in x.successors:
                 waits[user] -= 1
                 if not waits[user]:
                     enter(user)

@@ -76,7 +76,7 @@ def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Inst
 
 
 def _frontend_elements(source: Instruction, ids_here: ComputationIds | None, last_read: int) -> Iterable[int]:
-    every = range(len(source.shape.tuple_shapes))
+    every = range(source.tuple_size)
     if ids_here is not None:
         source_ids = ids_here.by_name.get(source.name)
         return [k for k in every if (source_ids, k) in ids_here.elements]
@@ -91,7 +91,7 @@ def _frontend_elements(source: Instruction, ids_here: ComputationIds | None, las
 def _changed(body: Computation) -> list[int]:
     """The elements that a loop does not hand on as they are."""
     if body.root.opcode != "tuple":
-        return list(range(len(body.root.shape.tuple_shapes)))
+        return list(range(body.root.tuple_size))
     return [
         k
         for k, x in enumerate(body.root.operands)

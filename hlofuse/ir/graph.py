@@ -193,6 +193,11 @@ class Instruction:
         return len(self.operands)
 
     @property
+    def tuple_size(self) -> int:
+        """The number of elements of a tuple."""
+        return len(self.shape.tuple_shapes)
+
+    @property
     def user_count(self) -> int:
         return len(self.users)
 
@@ -223,6 +228,10 @@ class Instruction:
     def fused_root(self) -> Instruction:
         """The root inside a fusion (`fused_expression_root`)."""
         return self.called[0][1].root
+
+    def parameter_of(self, operand: Instruction) -> Instruction:
+        """The parameter by which a fusion reads an operand, the first of several."""
+        return self.called[0][1].parameters[self.operands.index(operand)]
 
     def past(self, *opcodes: str) -> Instruction:
         """The operand of an operation that is one of these; another one itself."""
@@ -402,6 +411,16 @@ class Instruction:
     def control_successors(self) -> InstructionSequence:
         """Instructions that must run after this one without being users."""
         return self._control[1] if self._control is not None else ()
+
+    @property
+    def predecessors(self) -> InstructionSequence:
+        """All that has to run before: the operands, then those of control edges."""
+        return *self.operands, *self.control_predecessors
+
+    @property
+    def successors(self) -> InstructionSequence:
+        """All that waits for it: the users, then those of control edges."""
+        return *self.users, *self.control_successors
 
     @property
     def has_control_dependencies(self) -> bool:

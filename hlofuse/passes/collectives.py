@@ -69,7 +69,7 @@ class CollectiveCombiner(Pass, kw_only=True):
         reached = set[Instruction]()
         group, total = None, 0
         for x in computation.post_order():
-            if reached and not reached.isdisjoint((*x.operands, *x.control_predecessors)):
+            if reached and not reached.isdisjoint(x.predecessors):
                 reached.add(x)
             if x not in keys or (chosen and keys[x] != group):
                 continue
@@ -370,7 +370,7 @@ def _aliasing(x: Instruction) -> dict[str, str]:
         first = 0
     else:
         return {}
-    count = len(x.shape.tuple_shapes) if x.is_tuple else 0
+    count = x.tuple_size if x.is_tuple else 0
     pairs = [f"{{1, {k}}}: ({k}, {{}})" for k in range(count)] or [f"{{1}}: ({first}, {{}})"]
     return {"output_to_operand_aliasing": "{" + ", ".join(pairs) + "}"}
 
@@ -420,10 +420,10 @@ def overlapping(computation: Computation) -> list[Instruction]:
     order = computation.post_order()
     before, after = ({x: 1 << n for n, x in enumerate(starts)} for _ in range(2))  # A bit for each start
     for x in order:
-        for earlier in (*x.operands, *x.control_predecessors):
+        for earlier in x.predecessors:
             before[x] = before.get(x, 0) | before.get(earlier, 0)
     for x in reversed(order):
-        for later in (*x.users, *x.control_successors):
+        for later in x.successors:
             after[x] = after.get(x, 0) | after.get(later, 0)
     of_all = (1 << len(starts)) - 1
     for x in filter(_is_work, order):
@@ -433,8 +433,8 @@ def overlapping(computation: Computation) -> list[Instruction]:
 
 def related(x: Instruction) -> set[Instruction]:
     """The instructions that `x` waits for and those that wait for it, itself among them."""
-    before = reach([x], lambda i: (*i.operands, *i.control_predecessors))
-    return {*before, *reach([x], lambda i: (*i.users, *i.control_successors))}
+    before = reach([x], lambda i: i.predecessors)
+    return {*before, *reach([x], lambda i: i.successors)}
 
 
 def _is_work(x: Instruction) -> bool:

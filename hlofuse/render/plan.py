@@ -178,7 +178,7 @@ def _collapse(
     parts = divide(
         work,
         max(1, min(room, max(12, room // 4))),
-        lambda i: boxed_neighbours((*i.operands, *i.control_predecessors), up=True),
+        lambda i: boxed_neighbours(i.predecessors, up=True),
     )
     if parts_wanted:
         missing = parts_wanted - {p.number for p in parts}

@@ -105,7 +105,7 @@ def heroes_verdict(
 
 def _at_the_end(fusion: Instruction, reader: Instruction, model: KernelModel) -> bool:
     """Between the fusion and the reader's root there is a chain of element-wise operations only."""
-    users = reader.fused_computation.parameters[reader.operands.index(fusion)].users
+    users = reader.parameter_of(fusion).users
     if len(users) != 1:
         return False
     while users[0].users:

@@ -220,7 +220,7 @@ def creates_heavy_computation(pair: GpuPair) -> Answer:
         return None
     if consumer.opcode != "fusion":
         return {"heavy": heavy.name} if _reads_repeatedly(consumer) else None
-    start = consumer.fused_computation.parameters[consumer.operands.index(producer)]
+    start = consumer.parameter_of(producer)
     repeated_by = next(filter(_reads_repeatedly, reach([start], lambda x: x.users)), None)
     return {"heavy": heavy.name, "repeated_by": repeated_by.name} if repeated_by is not None else None
 

@@ -38,9 +38,7 @@ def element_shape(instruction: Instruction) -> Shape:
 def shared_bytes(a: Instruction, b: Instruction) -> int:
     """Bytes of `b`'s operands that `a` reads as well; a tuple counts as its table of pointers."""
     common = {o for o in a.operands if is_profitable_operand(o)}
-    return sum(
-        8 * len(o.shape.tuple_shapes) if o.is_tuple else o.byte_size for o in b.operands if o in common
-    )
+    return sum(8 * o.tuple_size if o.is_tuple else o.byte_size for o in b.operands if o in common)
 
 
 SAVES_READS = outcome("MO001", "The two kernels read the same array", allows=True)

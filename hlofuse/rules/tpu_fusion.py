@@ -49,7 +49,7 @@ def readers(producer: Instruction, consumer: Instruction) -> list[tuple[Instruct
     """The instructions of a consumer that read the producer, with the operand's number."""
     if not is_created(consumer):
         return [(consumer, k) for k, o in enumerate(consumer.operands) if o is producer]
-    parameter = consumer.fused_computation.parameters[consumer.operands.index(producer)]
+    parameter = consumer.parameter_of(producer)
     return [(u, k) for u in parameter.users for k, o in enumerate(u.operands) if o is parameter]
 
 

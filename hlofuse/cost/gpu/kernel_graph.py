@@ -48,7 +48,7 @@ class KernelGraph:
             pending += [(fusion, u) for u in fusion.users]
         for source, user in pending:
             if user.opcode == "fusion" and user in self.parts:
-                users += user.fused_computation.parameters[user.operands.index(source)].users
+                users += user.parameter_of(source).users
             elif self.holds(user):
                 users.append(user)
         return [u for u in users if not (u.opcode == "tuple" and u.is_root)]

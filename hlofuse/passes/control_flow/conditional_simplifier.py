@@ -68,7 +68,7 @@ def _merge_duplicates(x: Instruction) -> bool:
 def _remove_unused_results(x: Instruction) -> bool:
     """`RemoveUnusedTupleElements`."""
     remaining = _read_elements(x)
-    if not remaining or not _gives_elements(x) or len(remaining) == len(x.shape.tuple_shapes):
+    if not remaining or not _gives_elements(x) or len(remaining) == x.tuple_size:
         return False
     called = [(name, clone_computation(branch)) for name, branch in x.called]
     for _, branch in called:
@@ -82,7 +82,7 @@ def _remove_unused_operands(branch: Computation, conditionals: Sequence[Instruct
     """`TryRemoveUnusedConditionalOperands`, for all that choose this branch."""
     parameter = branch.parameter
     remaining = _read_elements(parameter)
-    if not _gives_elements(parameter) or len(remaining) == len(parameter.shape.tuple_shapes):
+    if not _gives_elements(parameter) or len(remaining) == parameter.tuple_size:
         return False
     copy = clone_computation(branch)
     _give_only(copy.parameter, remaining)

@@ -107,7 +107,7 @@ class Partition:
         elif any(map(any, outer)):
             followed = self._followed(x)
             settled = followed is not None
-            found = [followed or ()] * max(len(x.shape.tuple_shapes), 1)
+            found = [followed or ()] * max(x.tuple_size, 1)
         else:  # every device computes the whole
             settled = x.opcode not in _PER_DEVICE and not has_side_effect(x)
             found = [((),) * s.rank for s in x.shape.results]

@@ -208,7 +208,7 @@ class _Fusion:
         if not _same_size(operand.shape, subshape_at(fusion.shape, self._index)):
             return False
         reduction = self._reduction()
-        start = fusion.fused_computation.parameters[fusion.operands.index(operand)]
+        start = fusion.parameter_of(operand)
         reached = set(reach([start], lambda x: () if x is reduction else x.users))
         edges = ((x, user) for x in reached - {reduction} for user in x.users)
         if not all(self._keeps_order(x, user, reduction) for x, user in edges):
@@ -219,7 +219,7 @@ class _Fusion:
         """True if `user` reads `x` element by element as the result is written."""
         root, number = self._root, user.operands.index(x)
         if user is root and user.opcode == "scatter" and user.operands.count(x) == 1:
-            results = len(user.shape.tuple_shapes) if user.is_tuple else 1
+            results = user.tuple_size if user.is_tuple else 1
             if number < results:
                 return True
         if user is root and user.opcode == "sort" and user.operands.count(x) == 1:

@@ -185,7 +185,7 @@ def deep_copy(
     if not x.is_tuple:
         return x
     elements = []
-    for k in range(len(x.shape.tuple_shapes)):
+    for k in range(x.tuple_size):
         elements.append(deep_copy(make.bare_element(x, x, k), indices, added, (*index, k)))
     return make.added(x, "tuple", Shape.tuple_of([e.shape for e in elements]), elements)
 

@@ -370,7 +370,7 @@ class _Order:
         found = dict[Instruction, int]()
         for x in reversed(computation.post_order()):
             found[x] = 0
-            for user in (*x.users, *x.control_successors):
+            for user in x.successors:
                 found[x] |= found[user] | self._bits.get(user, 0)
             if x.opcode == "dot":
                 self._bits[x], self._after[x] = 1 << len(self._bits), found[x]

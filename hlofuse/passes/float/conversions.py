@@ -380,7 +380,7 @@ def _retype(shape: Shape, low: str, high: str) -> Shape:
 def _converted(x: Instruction, shape: Shape) -> Instruction:
     if not x.is_tuple:
         return make.convert(x, x, shape.element_type)
-    elements = make.elements(x, range(len(x.shape.tuple_shapes)))
+    elements = make.elements(x, range(x.tuple_size))
     pairs = zip(elements, shape.tuple_shapes, strict=True)
     return make.tuple_of(x, [_converted(e, s) for e, s in pairs])
 

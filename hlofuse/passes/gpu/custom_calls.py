@@ -91,7 +91,7 @@ def _specialize(call: Instruction) -> Instruction:
         attributes["backend_config"] = config
     called = [("called_computations", c) for c in call.called_computations]
     new = added(call, "custom-call", call.shape, call.operands, called=called, raw_attributes=attributes)
-    elements = [bare_element(call, new, k) for k in range(len(call.shape.tuple_shapes))]
+    elements = [bare_element(call, new, k) for k in range(call.tuple_size)]
     return added(call, "tuple", call.shape, elements)
 
 

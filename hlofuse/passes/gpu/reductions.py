@@ -270,7 +270,7 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
 def _elements(reduce: Instruction, first: Instruction) -> Instructions:
     if not first.is_tuple:
         return [first]
-    return [make.bare_element(reduce, first, k) for k in range(len(first.shape.tuple_shapes))]
+    return [make.bare_element(reduce, first, k) for k in range(first.tuple_size)]
 
 
 class ReduceDecomposer(Pass):

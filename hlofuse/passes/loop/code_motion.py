@@ -148,7 +148,7 @@ def _copy_out(
 
 def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction]) -> None:
     """The loop carries the values (`MakeInstructionsLiveIn`)."""
-    init, old_size = loop.operand, len(loop.shape.tuple_shapes)
+    init, old_size = loop.operand, loop.tuple_size
     shapes = [*loop.shape.tuple_shapes, *(v.shape for v in values)]
     condition, _ = _widened(condition_of(loop), shapes)
     body, copies = _widened(body_of(loop), shapes)
@@ -165,7 +165,7 @@ def _carry(loop: Instruction, moved: list[Instruction], values: list[Instruction
 def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dict[Instruction, Instruction]]:
     """A part with a wider parameter, and who became whom (`WidenWhileCondition`, `WidenWhileBody`)."""
     own = narrow.parameter
-    old_size = len(own.shape.tuple_shapes)
+    old_size = own.tuple_size
     wide = module_of(narrow).add_computation(Computation(f"wide.{narrow.name}"))
     parameter = wide.append_parameter(f"wide.{own.name}", Shape.tuple_of(shapes))
     prefix = make.tuple_of(parameter, elements(parameter, range(old_size)))

@@ -92,7 +92,7 @@ def remove_dead(loop: Instruction) -> bool:
     body = body_of(loop)
     if loop.has_control_dependencies or not loop.is_tuple or body.root.opcode != "tuple":
         return False
-    size = len(loop.shape.tuple_shapes)
+    size = loop.tuple_size
     if not size or not only_elements_are_read(loop):
         return False
     used = _used_elements(loop, size)
@@ -191,7 +191,7 @@ def keep(loop: Instruction, indices: Ints, instead: Mapping[int, int] | None = N
     new = new_loop(loop, make.tuple_of(loop, values), parts[0], body)
     where = {k: (new, at) for k, at in place.items()}
     where |= {k: (new, place[other]) for k, other in (instead or {}).items()}
-    sources = [where.get(k, (init, k)) for k in range(len(init.shape.tuple_shapes))]
+    sources = [where.get(k, (init, k)) for k in range(init.tuple_size)]
     substituted(loop, make.tuple_of(loop, [make.get_tuple_element(loop, *source) for source in sources]))
     return new
 
@@ -229,5 +229,5 @@ def _merge(loop: Instruction, duplicates: Iterable[list[int]], *, from_init: boo
                 survivors[index] = make.get_tuple_element(parameter, parameter, index)
             reader.replace_all_uses_with(survivors[index])
             part.remove_instruction(reader)
-    retained = [k for k in range(len(loop.shape.tuple_shapes)) if k not in duplicate_of]
+    retained = [k for k in range(loop.tuple_size) if k not in duplicate_of]
     return keep(loop, retained, None if from_init else duplicate_of)

@@ -70,14 +70,13 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     parameter = new_body.parameter
     root = new_body.root
     carried = [
-        make.get_tuple_element(root, parameter if k in steps else root, k)
-        for k in range(len(loop.shape.tuple_shapes))
+        make.get_tuple_element(root, parameter if k in steps else root, k) for k in range(loop.tuple_size)
     ]
     new_init = init
     if added:
         count = make.get_tuple_element(root, parameter, counter)
         carried.append(make.binary(root, "add", count, make.scalar(root, element_type, 1)))
-        values = make.elements(init, range(len(loop.shape.tuple_shapes)))
+        values = make.elements(init, range(loop.tuple_size))
         new_init = make.tuple_of(loop, [*values, make.scalar(loop, element_type, 0)])
     new_body.root = make.tuple_of(root, carried)
     new = new_loop(loop, new_init, condition, new_body)

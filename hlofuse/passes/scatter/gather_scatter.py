@@ -223,7 +223,7 @@ def _run(sizes: Ints, window: Ints) -> int:
 def _moved_back(scatter: Instruction, order: Ints) -> Instruction:
     if scatter.is_array:
         return moved(scatter, order)
-    results = make.elements(scatter, range(len(scatter.shape.tuple_shapes)))
+    results = make.elements(scatter, range(scatter.tuple_size))
     return make.tuple_of(scatter, [moved(r, order) for r in results])
 
 

@@ -471,7 +471,7 @@ def _handle_dot(dot: Instruction, target: str) -> bool:
 
 def _lacks_workspace(call: Instruction) -> bool:
     results = 2 if config_of(call)["epilogue"].endswith("_AUX") else 1
-    return call.is_array or len(call.shape.tuple_shapes) == results
+    return call.is_array or call.tuple_size == results
 
 
 def _with_workspace(call: Instruction, size: int) -> bool:
