@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import end_of, is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
 from hlofuse.cost.cpu.work import FRESH, RESULT, Work, add_work, at_levels, sort_tasks, work_of
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Computation, Dims, Instruction, Instructions, Record, computation_of, reach
+from hlofuse.ir import Computation, Dims, Instruction, Instructions, Record, reach
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.passes.loop.parts import carried_unchanged, is_element
 from hlofuse.releases import Release, Span
@@ -78,7 +78,7 @@ class CpuTimes:
             return None
         size = self.costs.instruction(kernel).bytes_accessed / parts
         found = at_levels(work, shares or {self.device.caches.level(size): 1.0})
-        if "task" in found and computation_of(kernel).callers:
+        if "task" in found and kernel.parent.callers:
             found["task in a loop"] = found.pop("task")  # a thread that was busy a moment ago is awake
         return found
 
@@ -176,7 +176,7 @@ class CpuTimes:
                 if self._copies:
                     loops = [c for c in computation.callers if c.opcode == "while"]
                     is_one_place = bool(loops) and _updates_one_place(kernel)
-                    entries = sum(counted.get(computation_of(c), 1) for c in loops)
+                    entries = sum(counted.get(c.parent, 1) for c in loops)
                     add_work(found, _updated(kernel), entries if is_one_place else runs)
         return dict(found)
 
@@ -194,7 +194,7 @@ class CpuTimes:
         if len(kernels) <= _CONCURRENT or not any(size > _LARGE_BUFFER for size in sizes):
             return 0
         launched, ready = set(kernels), Instructions()
-        waits = {x: len({*x.operands}) for x in computation_of(kernels[0]).post_order()}
+        waits = {x: len({*x.operands}) for x in kernels[0].parent.post_order()}
 
         def finish(done: Iterable[Instruction]) -> None:
             pending = [u for x in done for u in x.users][::-1]
@@ -294,13 +294,13 @@ def _updates_one_place(kernel: Instruction) -> bool:
     if root is not kernel:
         place = {kernel.operands[i.parameter_number] for i in place if i.opcode == "parameter"}
     states = {i for i in reach(place, lambda i: i.operands) if i.opcode == "get-tuple-element"}
-    return states <= {*carried_unchanged(computation_of(kernel))}
+    return states <= {*carried_unchanged(kernel.parent)}
 
 
 def _row_work(kernel: Instruction) -> Work:
     """A loop's own array, written to the same memory, in which one row is chosen by its number
     (`jnp.where(rows == i, new, old)`): LLVM drops what stores a value where it was read."""
-    root, state = end_of(kernel), computation_of(kernel)
+    root, state = end_of(kernel), kernel.parent
     if root is kernel or root.opcode != "select" or not root.rank or not root.element_count:
         return {}
     test = root.operand

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from itertools import count
 
-from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.grouping import numbered, post_order
 from hlofuse.ir.opcodes import with_trait
@@ -73,7 +72,7 @@ class CallSites:
         callers = computation.callers
         if len(callers) < 2:
             return list(callers)
-        return sorted(callers, key=lambda x: (self._order.get(computation_of(x), -1), x.id))
+        return sorted(callers, key=lambda x: (self._order.get(x.parent, -1), x.id))
 
     def context(self, computation: Computation) -> CallContext:
         """In which sense it is called; an unused computation as the entry is."""
@@ -94,13 +93,13 @@ class CallSites:
 
     def is_nested_in(self, instruction: Instruction, computation: Computation) -> bool:
         """True if it is in `computation` or in what only that calls (`InstructionIsNestedIn`)."""
-        inside = computation_of(instruction)
+        inside = instruction.parent
         return inside is computation or computation in self._ancestors_of(inside)
 
     def nearest_ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
         """The callers of both in their innermost common computation (`NearestAncestorsInSameComputation`)."""
-        inside_a = computation_of(a)
-        inside_b = computation_of(b)
+        inside_a = a.parent
+        inside_b = b.parent
         if inside_a is inside_b:
             return a, b
         above_a = self._ancestors_of(inside_a)
@@ -116,7 +115,7 @@ class CallSites:
 
     def chain(self, instruction: Instruction) -> Iterable[Instruction]:
         """The caller of the computation it is in, the caller of that, and so on."""
-        return self._ancestors_of(computation_of(instruction)).values()
+        return self._ancestors_of(instruction.parent).values()
 
     def _ancestors_of(self, computation: Computation) -> dict[Computation, Instruction]:
         """The computations around it, each with the instruction in it that leads there, innermost first."""
@@ -129,7 +128,7 @@ class CallSites:
             callers = self.callers(inside)
             if not callers or (len(callers) > 1 and not all(map(is_asynchronous, callers))):
                 return found
-            inside = computation_of(callers[0])
+            inside = callers[0].parent
             if inside in found:
                 return found
             found[inside] = callers[0]

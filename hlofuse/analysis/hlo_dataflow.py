@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Instructions, Module
 from hlofuse.ir.opcodes import values, with_trait
 from .async_ops import is_async_end, wrapped_opcode
@@ -208,7 +207,7 @@ class HloDataflow:
 
     def _into_parameter(self, parameter: Instruction) -> tuple[Instructions, list[Forward]]:
         """The values that meet in it, or that one caller passes in (`UpdateParameterValueSet`)."""
-        computation = computation_of(parameter)
+        computation = parameter.parent
         callers = self.calls.callers(computation)
         if not callers or self.calls.context(computation) is not CallContext.CONTROL_FLOW:
             return [], []

@@ -8,7 +8,6 @@ from itertools import islice
 from msgspec import Struct
 
 from hlofuse.ir.attributes.metadata import SourceLocation
-from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Computations, Instruction, Instructions, Module
 from hlofuse.ir.grouping import reach
 from hlofuse.ir.opcodes import values, with_trait
@@ -311,7 +310,7 @@ def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
 
 def _has_metadata(x: Instruction) -> bool:
     """True if any instruction of the module of `x` has metadata; a text may be stored without."""
-    module = module_of(computation_of(x))
+    module = x.parent.parent
     if "has_metadata" not in module.findings:
         module.findings["has_metadata"] = any("metadata" in i.attributes for i in module.instructions())
     return bool(module.findings["has_metadata"])

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from .attributes.window import SliceRange, SliceRanges, Window, WindowDimension
     from .copy import copy_module
     from .errors import HlofuseError, HloParseError
-    from .fusing import computation_of, module_of
     from .graph import (
         Computation,
         Computations,
@@ -37,7 +36,6 @@ _NAMES = {
     "attributes.window": "SliceRange SliceRanges Window WindowDimension",
     "copy": "copy_module",
     "errors": "HloParseError HlofuseError",
-    "fusing": "computation_of module_of",
     "graph": (
         "Computation Computations Instruction InstructionMap InstructionSequence Instructions Module "
         "OrderSource Predicate callees"

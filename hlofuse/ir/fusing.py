@@ -16,7 +16,7 @@ from .shape import Shape
 def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruction:
     """A fusion holding a clone of `consumer`, added to its computation (`HloInstruction::CreateFusion`).
     `consumer` keeps its uses; `fuse_in_place_of` moves them. The name is `<prefix>fusion`."""
-    computation = computation_of(consumer)
+    computation = consumer.parent
     body = _body_around(consumer)
     attributes, called = _attributes_around(consumer, kind, body), [("calls", body)]
     fusion = Instruction(f"{prefix}fusion", consumer.shape, "fusion", (), attributes, called=called)
@@ -27,7 +27,7 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
 def convert_to_fusion(instruction: Instruction, kind: str) -> None:
     """Make it a fusion of what it is, as `fuse_in_place_of` does, without a new instruction. Who uses what
     stays as it is: the new one would take the place of the old one in every list of users."""
-    computation, operands, called = computation_of(instruction), instruction.operands, instruction.called
+    computation, operands, called = instruction.parent, instruction.operands, instruction.called
     body = _body_around(instruction)
     attributes, sharding = _attributes_around(instruction, kind, body), instruction.raw("sharding")
     clone = body.root
@@ -57,7 +57,7 @@ def _body_around(instruction: Instruction) -> Computation:
     clone = instruction.bare_copy()
     body.append_parsed(clone)
     body.root = clone
-    return module_of(computation_of(instruction)).add_computation(body)
+    return instruction.parent.parent.add_computation(body)
 
 
 def _attributes_around(instruction: Instruction, kind: str, body: Computation) -> Attributes:
@@ -116,7 +116,7 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
 
 def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> None:
     """Take in `other` and its outputs; it is removed (`MergeFusionInstructionIntoMultiOutput`)."""
-    parent = computation_of(fusion)
+    parent = fusion.parent
     body = other.fused_computation
     clones = {}
     pending = Instructions()
@@ -147,7 +147,7 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
         other.replace_all_uses_with(root)
     parent.remove_instruction(other)
     if not body.callers:
-        module_of(parent).remove_computation(body)
+        parent.parent.remove_computation(body)
     for clone in reversed(pending):
         append_producer(fusion, clone, add_output=clone in outputs)
         parent.remove_instruction(clone)
@@ -159,7 +159,7 @@ def merge_extra_output(fusion: Instruction, producer: Instruction) -> None:
         merge_fusion_into_multi_output(fusion, producer)
     else:
         append_producer(fusion, producer, add_output=True)
-        computation_of(producer).remove_instruction(producer)
+        producer.parent.remove_instruction(producer)
 
 
 def get_tuple_element(source: Instruction, index: int, shape: Shape) -> Instruction:
@@ -167,7 +167,7 @@ def get_tuple_element(source: Instruction, index: int, shape: Shape) -> Instruct
     element = Instruction(
         "get-tuple-element", shape, "get-tuple-element", [source], Attributes(raw={"index": str(index)})
     )
-    return computation_of(source).add_instruction(element)
+    return source.parent.add_instruction(element)
 
 
 def set_tuple_index(element: Instruction, index: int) -> None:
@@ -209,18 +209,6 @@ def tuple_of(elements: Instructions) -> Instruction:
     return Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
 
 
-def computation_of(instruction: Instruction) -> Computation:
-    if instruction.computation is None:
-        raise ValueError(f"{instruction.name} is in no computation")
-    return instruction.computation
-
-
-def module_of(computation: Computation) -> Module:
-    if computation.module is None:
-        raise ValueError(f"{computation.name} is in no module")
-    return computation.module
-
-
 def instruction_limit(module: Module) -> int:
     """The limit of instructions after inlining: bodies with many callers multiply."""
     return 20 * module.instruction_count + 100_000
@@ -239,8 +227,8 @@ def unfuse(caller: Instruction) -> None:
     """Replace a fusion or a call by its instructions, which keep their names. Inlining does not undo all of
     fusing: copies in several fusions stay, and use lists follow the order of inlining."""
     body = caller.called_computations[0]
-    computation = computation_of(caller)
-    module = module_of(computation)
+    computation = caller.parent
+    module = computation.parent
     only_caller = sum(body.callers.values()) == 1
     outer = {}
     for inner in body.post_order():
@@ -314,7 +302,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | No
     """Move clones of a producer fusion's instructions into `fusion`, which reads it. The producer stays for
     its other users. As in XLA the whole producer is cloned first, which shows in names. What the clones do to
     the users of outer operands until they are moved undoes itself: finally `fusion` is the last of them."""
-    names = module_of(computation_of(fusion)).instruction_names
+    names = fusion.parent.parent.instruction_names
     body = producer.fused_computation
     if inside is None:
         inside = Inside(producer)

@@ -179,6 +179,13 @@ class Instruction:
         return self.shape.minor_to_major
 
     @property
+    def parent(self) -> Computation:
+        """The computation that it is in; ValueError for none."""
+        if self.computation is None:
+            raise ValueError(f"{self.name} is in no computation")
+        return self.computation
+
+    @property
     def operand(self) -> Instruction:
         """The first operand: what a unary operation acts on, and a slice, pad, reduce or gather reads."""
         return self.operands[0]
@@ -571,6 +578,13 @@ class Computation:
         order = self.module.computation_order if self.module is not None else None
         if order is not None and instruction.computation is not None:
             order.add_edge(instruction.computation, self)
+
+    @property
+    def parent(self) -> Module:
+        """The module that it is in; ValueError for none."""
+        if self.module is None:
+            raise ValueError(f"{self.name} is in no module")
+        return self.module
 
     @property
     def parameter(self) -> Instruction:

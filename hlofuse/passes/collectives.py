@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from hlofuse.analysis.async_ops import replica_groups
-from hlofuse.ir import Computation, Instruction, Module, Shape, computation_of, reach, replace, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace, with_trait
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.trace import Recorder
@@ -246,7 +246,7 @@ class AllReduceReassociate(Pass):
             s.replace_all_uses_with(s.operand)
         x.replace_all_uses_with(make.copy_of(sums[0], [x], x.shape))
         for s in dict.fromkeys(sums):
-            computation_of(s).remove_instruction(s)
+            s.parent.remove_instruction(s)
         return True
 
 
@@ -311,7 +311,7 @@ class AllReduceContiguous(Pass):
             return False
         found = find_each(module, lambda x: x.opcode == "all-reduce" and x.operand_count > 1)
         for x in found:
-            computation, whole = computation_of(x), _make_contiguous(x)
+            computation, whole = x.parent, _make_contiguous(x)
             recorder.rewrite(computation.name, [x.name], [whole], _CONTIGUOUS)
         return bool(found)
 
@@ -387,7 +387,7 @@ class ConvertAsyncCollectivesToSync(Pass):
         separate = {x for c in computations for x in overlapping(c)}
         starts = find_each(module, lambda x: _is_collective_start(x) and x not in separate)
         for start in starts:
-            done, computation = start.user, computation_of(start)
+            done, computation = start.user, start.parent
             names = [start.name, done.name]
             if start.opcode == "async-start":
                 x = start.called_computations[0].root.clone(start.operands)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from hlofuse.ir import Computation, Dims, Instruction, Ints, Module, Record, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Dims, Instruction, Ints, Module, Record, Shape
 from hlofuse.rules.rewrites import RANDOM_BITS
 from hlofuse.trace import Recorder
 from .base import Explained, NotRepresentable, Pass, expand_each, find_each, substituted
@@ -257,7 +257,7 @@ class RngBitGeneratorExpander(Pass):
 
 def _bit_generator(x: Instruction) -> Computation:
     given, data = x.operand.shape, x.shape.tuple_shapes[1]
-    b = _Builder(module_of(computation_of(x)), given)
+    b = _Builder(x.parent.parent, given)
     state = b.state
     key = state.slice([0], [1]).reshape(())
     if x.raw("algorithm") == "rng_three_fry":

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Instruction, Instructions, Module, Shape, computation_of, values
+from hlofuse.ir import Instruction, Instructions, Module, Shape, values
 from hlofuse.ir.removing import has_side_effect, is_safely_removable, replace_instruction
 from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
@@ -115,11 +115,11 @@ def _inline(x: Instruction) -> bool:
     if root.opcode == "parameter":
         new = x.operands[root.parameter_number]
     elif root.opcode == "constant":
-        constant = computation_of(x).add_instruction(root.clone([]))
+        constant = x.parent.add_instruction(root.clone([]))
         new = make.added(x, "broadcast", x.shape, [constant], dimensions="{}")
     else:
         clone = root.clone([x.operands[o.parameter_number] for o in root.operands], shape=x.shape)
-        new = computation_of(x).add_instruction(clone)
+        new = x.parent.add_instruction(clone)
     return replace_instruction(x, new)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Ints, Layout, Module, Predicate, Record, Shape, module_of
+from hlofuse.ir import Computation, Instruction, Ints, Layout, Module, Predicate, Record, Shape
 from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
@@ -132,7 +132,7 @@ class AssociativeScanRewriter(VisitPass):
             return False
         moved = WindowDimension(length, 1, length - 1)
         window = Window(moved if d == dimension else _TRIVIAL for d in range(rank))
-        summed = _of_scalars(function, module_of(function))
+        summed = _of_scalars(function, function.parent)
         sums = make.reduce_window(scan, source.shape, [source, start], summed, window)
         return replaced(scan, make.tuple_of(scan, [sums, scan.second]))
 

@@ -23,7 +23,6 @@ from hlofuse.ir import (
     Ints,
     Module,
     Strings,
-    computation_of,
     grouped,
     numbered,
     post_order,
@@ -88,7 +87,7 @@ def plan(module: Module, options: Options) -> Plan:
             if fusion is not None and inner_boxes(fusion) <= options.max_nodes:
                 centre = fusion
                 marked.add(centre)
-            around.setdefault(computation_of(centre), {})[centre] = None
+            around.setdefault(centre.parent, {})[centre] = None
         shared = marked, options, wanted, result.notices
         result.panels = [_neighbourhood(c, [*own], *shared) for c, own in around.items()]
     else:

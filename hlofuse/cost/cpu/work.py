@@ -15,7 +15,7 @@ from hlofuse.analysis.elementwise import is_elementwise, without_bitcasts
 from hlofuse.analysis.flops import convolution_flops, dot_flops, first_leaf
 from hlofuse.analysis.kernels import computed_in, end_of, inside, origin
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, Shape, computation_of, values, with_trait
+from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, Shape, values, with_trait
 from hlofuse.ir.grouping import reach
 
 Work = dict[str, float]  # Amounts by the name of their rate; each amount by its rate is a time in nanoseconds
@@ -441,7 +441,7 @@ class _Loops:
             self._other["scattered row"] += runs
             self._other["element of joined rows"] += 2 * updates * _JOINED if runs > rows else 0
             is_sorted = x.raw("indices_are_sorted") == "true"
-            if is_sorted or not computation_of(origin(operands[len(operands) // 2])).parameters:
+            if is_sorted or not origin(operands[len(operands) // 2]).parent.parameters:
                 lines = min(runs, x.operand.byte_size / _LINE)
                 lines = lines if runs <= 2 * lines else 0  # the processor reads ahead
             if is_sorted:

@@ -1,7 +1,7 @@
 """Products, and convolutions (`HandleConvolution`): padding taken in, operands exchanged where the filter is
 the larger (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 
-from hlofuse.ir import Computation, Instruction, Ints, computation_of, module_of, numbered, replace
+from hlofuse.ir import Computation, Instruction, Ints, numbered, replace
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -105,7 +105,7 @@ def _as_reduction(c: Context, dot: Instruction) -> bool:
 def _add_computation(at: Instruction, element_type: str) -> Computation:
     """A computation that adds two scalars, one that is there if any (`GetOrCreateScalarAddComputation`)."""
     shape = array(element_type)
-    for existing in module_of(computation_of(at)).computations:
+    for existing in at.parent.parent.computations:
         plain = len(existing) == 3 and existing.root.shape.key == shape.key
         if plain and existing.name.startswith("scalar_add_computation") and is_of_parameters(existing, "add"):
             return existing

@@ -1,6 +1,6 @@
 """Gathers and scatters."""
 
-from hlofuse.ir import Instruction, computation_of
+from hlofuse.ir import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, numbers_of, others
 from .context import Context, is_of_parameters
@@ -77,7 +77,7 @@ def _sum_of_two(
         return c.replace(add, lhs)
     indices = make.concatenate(add, [lhs.second, rhs.second], place[0])
     both = lhs.clone([base, indices, make.concatenate(add, updates, place[1])], name="scatter")
-    return c.replace(add, computation_of(add).add_instruction(both))
+    return c.replace(add, add.parent.add_instruction(both))
 
 
 def _where_to_join(lhs: Instruction, rhs: Instruction) -> tuple[int, int] | None:

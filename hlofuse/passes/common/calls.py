@@ -2,16 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir import (
-    Attributes,
-    Computation,
-    Instruction,
-    Module,
-    Shape,
-    computation_of,
-    module_of,
-    replace,
-)
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Shape, replace
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
 from hlofuse.passes.base import accept_order
@@ -21,7 +12,7 @@ from .literals import scalar_of
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
     """A copy in the same module (`HloComputation::Clone`). Fusions call copies, others the same computations.
     Instructions are as old among themselves as those of the original, and users stand in the same order."""
-    return module_of(original).add_computation(filled(Computation(f"{original.name}.{suffix}"), original))
+    return original.parent.add_computation(filled(Computation(f"{original.name}.{suffix}"), original))
 
 
 def filled(
@@ -46,7 +37,7 @@ def filled(
 
 def copied(constant: Instruction, at: Instruction, suffix: str = "clone") -> Instruction:
     """A clone in the computation of `at` (`HloInstruction::Clone`)."""
-    return computation_of(at).add_instruction(constant.clone(name=_suffixed(constant.name, suffix)))
+    return at.parent.add_instruction(constant.clone(name=_suffixed(constant.name, suffix)))
 
 
 def _suffixed(name: str, suffix: str) -> str:
@@ -119,8 +110,8 @@ def _prefixed(prefix: str, name: str) -> str:
 
 def inline(call: Instruction) -> dict[Instruction, Instruction]:
     """Clones of the body instead of the call, by original (`SubcomputationInsertionVisitor`)."""
-    computation, body = computation_of(call), call.to_apply
-    module = module_of(computation)
+    computation, body = call.parent, call.to_apply
+    module = computation.parent
     clones = {}
     for inner in accept_order(body):
         if inner.opcode == "parameter":
@@ -158,8 +149,8 @@ def make_asynchronous(
     x: Instruction, name: str, context: Sequence[Shape], **attributes: str
 ) -> tuple[Instruction, Instruction]:
     """The start, with attributes, and the done instead of `x` (`HloComputation::CreateAsyncInstructions`)."""
-    computation = computation_of(x)
-    module = module_of(computation)
+    computation = x.parent
+    module = computation.parent
     body = Computation("async_computation")
     parameters = [body.append_parameter(f"param_{k}", o.shape) for k, o in enumerate(x.operands)]
     root = x.clone(parameters)
@@ -195,7 +186,7 @@ def _replace(x: Instruction, start: Instruction, done: Instruction) -> None:
     for successor in x.control_successors:
         done.add_control_dependency_to(successor)
     x.drop_all_control_dependencies()
-    computation = computation_of(x)
+    computation = x.parent
     # The copy inside stands for `x`, so nothing says that the done does.
     replace_users(list(x.users), x, done)
     computation.remove_instruction(x)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hlofuse.ir import Dims, Instruction, InstructionSequence, Ints, Record, Shape, computation_of
+from hlofuse.ir import Dims, Instruction, InstructionSequence, Ints, Record, Shape
 from hlofuse.ir.attributes.attributes import written
 from hlofuse.ir.attributes.parsers import parse_value
 from .make import add
@@ -79,7 +79,7 @@ def dot_like(
     attributes = old.attributes.without(*_DIMENSIONS, "control-predecessors")
     raw = {**dimensions.raw(), **attributes.raw_items}
     new = Instruction("dot", shape, "dot", [lhs, rhs], type(attributes)(raw=raw))
-    return computation_of(old).add_instruction(new)
+    return old.parent.add_instruction(new)
 
 
 def new_dot(

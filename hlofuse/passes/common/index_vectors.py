@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hlofuse.ir import Computation, Instruction, Instructions, Ints, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Instructions, Ints, Shape
 from hlofuse.passes.common import make
 from .make import elements
 from .shapes import array, is_identity, is_sorted, numbers_of, permute
@@ -121,7 +121,7 @@ def counted_loop(
 def _new(at: Instruction, name: str, shape: Shape) -> Computation:
     computation = Computation(name)
     computation.root = computation.append_parameter("param", shape)
-    return module_of(computation_of(at)).add_computation(computation)
+    return at.parent.parent.add_computation(computation)
 
 
 def _add_zeros(computation: Computation, shape: Shape) -> None:

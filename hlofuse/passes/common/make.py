@@ -12,8 +12,6 @@ from hlofuse.ir import (
     InstructionSequence,
     Ints,
     Module,
-    computation_of,
-    module_of,
     replace,
     set_attribute,
 )
@@ -54,7 +52,7 @@ def added(
     metadata = like.raw("metadata") if like is not None else None
     if metadata:
         set_attribute(new, "metadata", metadata)
-    return computation_of(at).add_instruction(new)
+    return at.parent.add_instruction(new)
 
 
 def _named(attribute: str, computation: Computation) -> str:
@@ -328,7 +326,7 @@ def copy_of(
     """A clone with other operands (`CloneWithNewOperands`) and attributes, without those that are None."""
     clone = original.clone(operands, shape=shape)
     clone.attributes = clone.attributes.without("control-predecessors").updated(**attributes)
-    return computation_of(original).add_instruction(clone)
+    return original.parent.add_instruction(clone)
 
 
 def zero(at: Instruction, element_type: str) -> Instruction:
@@ -369,4 +367,4 @@ def reducer(
     shape = array(element_type)
     sides = [body.append_parameter(n, shape) for n in parameters]
     body.root = body.append_parsed(Instruction(opcode, shape, opcode, sides))
-    return module_of(computation_of(at)).add_computation(body)
+    return at.parent.parent.add_computation(body)

@@ -13,7 +13,7 @@ from hlofuse.analysis.custom_calls import (
     partitions_of,
 )
 from hlofuse.analysis.memory_scheduler import breadth_first
-from hlofuse.ir import Computation, Instruction, Module, Predicate, computation_of, module_of, values
+from hlofuse.ir import Computation, Instruction, Module, Predicate, values
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change, find_each
 from hlofuse.passes.common import make
@@ -89,7 +89,7 @@ def remove_annotations(module: Module, chosen: Predicate = hands_on) -> bool:
         if chosen(i) and hands_on(i):
             i.replace_all_uses_with(i.operand)
             i.drop_all_control_dependencies()
-            computation_of(i).remove_instruction(i)
+            i.parent.remove_instruction(i)
             changed = True
     return changed
 
@@ -124,7 +124,7 @@ def changes_shape(x: Instruction) -> bool:
 
 def _remove(call: Instruction, target: str) -> bool:
     if target == _GROUP:
-        computation_of(call).remove_instruction(call)
+        call.parent.remove_instruction(call)
         return False
     if target not in _LEFT and target not in _COPIED:
         return False
@@ -147,9 +147,9 @@ class OptimizationBarrierExpander(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         barriers = find_each(module, lambda i: i.opcode == "opt-barrier")
         if self.is_scheduled:
-            module.schedules |= {c: breadth_first(c) for c in map(computation_of, barriers)}
+            module.schedules |= {x.parent: breadth_first(x.parent) for x in barriers}
         for barrier in barriers:
-            operand, computation = barrier.operand, computation_of(barrier)
+            operand, computation = barrier.operand, barrier.parent
             move_control_dependencies(barrier, operand)
             barrier.replace_all_uses_with(operand)
             computation.remove_instruction(barrier)
@@ -173,7 +173,7 @@ def _is_of_one(x: Instruction) -> bool:
         return x.shape.key == x.operand.shape.key
     if x.opcode != "all-reduce" or not x.is_array:
         return False
-    module = module_of(computation_of(x))
+    module = x.parent.parent
     replicas = int(module.attributes.raw("replica_count") or 1)
     crosses = x.raw("channel_id") is not None and x.raw("use_global_device_ids") != "true"
     sizes = {len(group) for group in replica_groups(x.raw("replica_groups") or "{}")} or {replicas}

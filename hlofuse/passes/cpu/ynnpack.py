@@ -9,7 +9,7 @@ from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir import Computation, Instruction, Module, Shape, set_attribute, values, with_trait
-from hlofuse.ir.fusing import append_producer, computation_of, create_fusion, merge_fusion
+from hlofuse.ir.fusing import append_producer, create_fusion, merge_fusion
 from hlofuse.passes.algebraic.context import is_of_parameters
 from hlofuse.passes.base import ReleasePass, substituted
 from hlofuse.passes.common import make
@@ -272,7 +272,7 @@ class _Growing(Struct):
             if direction == "up":
                 new = append_producer(fusion, instruction)
                 if not instruction.users:
-                    computation_of(instruction).remove_instruction(instruction)
+                    instruction.parent.remove_instruction(instruction)
             else:
                 new = _append_consumer(fusion, instruction)
             _widen(new, instruction, self._release)
@@ -306,7 +306,7 @@ class _Growing(Struct):
 def _merge(fusion: Instruction, other: Instruction, direction: str) -> Instruction:
     consumer, producer = (fusion, other) if direction == "up" else (other, fusion)
     merge_fusion(consumer, producer)
-    computation_of(producer).remove_instruction(producer)
+    producer.parent.remove_instruction(producer)
     return consumer
 
 
@@ -331,7 +331,7 @@ def _append_consumer(fusion: Instruction, consumer: Instruction) -> Instruction:
 
 
 def _move_root_out(fusion: Instruction) -> None:
-    body, computation, users = fusion.fused_computation, computation_of(fusion), list(fusion.users)
+    body, computation, users = fusion.fused_computation, fusion.parent, list(fusion.users)
     root, was_root = body.root, fusion.is_root
     after = computation.add_instruction(root.clone([fusion]))
     for user in users:

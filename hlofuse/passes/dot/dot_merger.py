@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, InstructionMap, Module, Record, computation_of, replace
+from hlofuse.ir import Computation, Instruction, InstructionMap, Module, Record, replace
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import ReleasePass, any_change
@@ -410,4 +410,4 @@ def _shorten(start: Instruction) -> None:
         return
     chain[-1].replace_all_uses_with(tracker.chain(producer))
     for instruction in reversed(chain):
-        computation_of(instruction).remove_instruction(instruction)
+        instruction.parent.remove_instruction(instruction)

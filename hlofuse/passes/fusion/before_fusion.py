@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.ir import Computation, Instruction, Instructions, Module, replace, values, with_trait
-from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
+from hlofuse.ir.fusing import append_producer, create_fusion
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import DevicePass, Pass, ReleasePass
 from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
@@ -115,7 +115,7 @@ def reached(entry: Computation) -> Iterator[Instruction]:
 
 def wrap(module: Module, instruction: Instruction, kind: str) -> Instruction:
     """The fusion `wrapped_OPCODE` of that kind, in the place of `instruction`, which is removed."""
-    computation = computation_of(instruction)
+    computation = instruction.parent
     fusion = create_fusion(instruction, kind)
     fusion.name = module.instruction_names.unique(f"wrapped_{instruction.opcode}")
     body = fusion.fused_computation
@@ -142,7 +142,7 @@ class CpuFusionWrapper(ReleasePass):
                 recorder.ineligible(instruction, None, verdict)
                 continue
             name = instruction.name
-            parent = computation_of(instruction)
+            parent = instruction.parent
             fusion = wrap(module, instruction, "kLoop")
             recorder.rewrite(parent.name, [name], [fusion], verdict.reason, verdict.rule)
             changed = True
@@ -164,7 +164,7 @@ class GpuFusionWrapper(DevicePass):
             return False
         model = self.kernels()
         for instruction in found:
-            parent, name = computation_of(instruction), instruction.name
+            parent, name = instruction.parent, instruction.name
             fusion = wrap(module, instruction, choose_kind(instruction, instruction, model))
             recorder.rewrite(parent.name, [name], [fusion], _REASON)
         return True

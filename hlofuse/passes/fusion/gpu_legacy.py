@@ -7,7 +7,7 @@ from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
-from hlofuse.ir import Computation, Computations, Instruction, Module, computation_of, values
+from hlofuse.ir import Computation, Computations, Instruction, Module, values
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules import fusion_merger
@@ -91,7 +91,7 @@ class _Driver:
                 duplicated=bool(producer.users),
                 figures=verdict.figures,
             )
-        computation = computation_of(producer)
+        computation = producer.parent
         if producer is not computation.root:  # a root with users, all of them dead: XLA gives up there
             computation.remove_instruction(producer)
         self._model.forget(producer)

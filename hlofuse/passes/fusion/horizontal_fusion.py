@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir import Attributes, Computation, Instruction, Module, Strings, computation_of, module_of
+from hlofuse.ir import Attributes, Computation, Instruction, Module, Strings
 from hlofuse.ir.fusing import fuse_in_place_of, get_tuple_element, merge_fusion_into_multi_output, tuple_of
 from hlofuse.ir.record import Record, replace
 from hlofuse.ir.removing import remove_parameter, replace_instruction
@@ -61,8 +61,8 @@ _PREFIX = "horizontally_fused_computation"
 def join_fusions(fusions: Sequence[Instruction], *, sliced: bool) -> Instruction:
     """One fusion that replaces several with equally many results each. With `sliced`, results are flattened
     and concatenated, and users read slices; otherwise they stay separate."""
-    computation = computation_of(fusions[0])
-    module = module_of(computation)
+    computation = fusions[0].parent
+    module = computation.parent
     body = _joined_body(fusions, sliced)
     module.add_computation(body)
     raw = {"kind": "kInput" if sliced else "kLoop", "calls": f"%{body.name}"}
@@ -411,7 +411,7 @@ class _InputDriver(Record):
             return reduction
         name = reduction.name
         fusion = fuse_in_place_of(reduction, "kInput")
-        self.recorder.apply(rules.WRAPPED_REDUCTION, computation_of(fusion).name, [name], [fusion])
+        self.recorder.apply(rules.WRAPPED_REDUCTION, fusion.parent.name, [name], [fusion])
         return fusion
 
     def _refusal(self, anchor: Instruction, other: Instruction) -> Verdict | None:

@@ -6,7 +6,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir import Computation, Instruction, Module, Shape, reach, replace, replace_instruction, values
-from hlofuse.ir.fusing import append_outputs, computation_of, get_tuple_element
+from hlofuse.ir.fusing import append_outputs, get_tuple_element
 from hlofuse.passes.base import DevicePass, Pass, RewritePass, VisitPass, any_change, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, replace_users
@@ -43,7 +43,7 @@ class MoveCopyToUsers(VisitPass):
             return False
         operands = [*sources, *user.operands[count:]]
         if opcode == "reduce":
-            return replaced(user, computation_of(user).add_instruction(user.clone(operands)))
+            return replaced(user, user.parent.add_instruction(user.clone(operands)))
         shape = replace(user.shape, layout=sources[0].shape.layout)
         return replaced(user, make.copied(_clone(user, shape, operands), user.shape))
 
@@ -51,7 +51,7 @@ class MoveCopyToUsers(VisitPass):
 def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> Instruction:
     new = user.clone(operands, name=user.opcode, shape=shape)
     new.attributes = new.attributes.without("sharding", "frontend_attributes")
-    return computation_of(user).add_instruction(new)
+    return user.parent.add_instruction(new)
 
 
 _HOST_SPACE = "S(5)"
@@ -195,7 +195,7 @@ def _fill_again(fill: Instruction) -> bool:
     for copy in copies if len(copies) < fill.user_count else copies[:-1]:
         again = fill.clone(name=f"{fill.name}.rematerialized")
         again.called = [(name, clone_computation(c)) for name, c in fill.called]
-        replace_instruction(copy, computation_of(copy).add_instruction(again))
+        replace_instruction(copy, copy.parent.add_instruction(again))
     return bool(copies)
 
 

@@ -14,7 +14,7 @@ from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import Attributes, Computation, Instruction, Module, Record, numbered, post_order, with_trait
-from hlofuse.ir.fusing import computation_of, module_of, set_fusion_kind
+from hlofuse.ir.fusing import set_fusion_kind
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, ReleasePass, replaced
 from hlofuse.passes.common.calls import filled
@@ -219,7 +219,7 @@ def _followed(instruction: Instruction) -> Instruction:
 
 def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
     """A fusion of everything from producer to root, next to the root (`MakeFusionForDiamond`)."""
-    computation = computation_of(root)
+    computation = root.parent
     body = Computation("triton_softmax_computation")
     inner = {}
     operands = [producer]
@@ -231,7 +231,7 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
         if x not in inner:
             inner[x] = body.append_parsed(x.clone([inner[o] for o in x.operands]))
     body.root = inner[root]
-    module_of(computation).add_computation(body)
+    computation.parent.add_computation(body)
     raw = {"kind": "kCustom", "calls": f"%{body.name}", "backend_config": _TRITON}
     fusion = Instruction(
         "triton_softmax", root.shape, "fusion", operands, Attributes(raw=raw), called=[("calls", body)]
@@ -240,7 +240,7 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
 
 
 def _discard(fusion: Instruction) -> None:
-    body, module = fusion.fused_computation, module_of(computation_of(fusion))
+    body, module = fusion.fused_computation, fusion.parent.parent
     remove_with_unused_operands(fusion)
     module.remove_computation(body)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, values, with_trait
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape, values, with_trait
 from hlofuse.passes.base import accept_order
 from hlofuse.passes.common.shapes import aligned, descending, ones_moved, others, permute, relaid, without
 
@@ -316,7 +316,7 @@ class Requests:
         ):
             dfs, priority = False, priority - 1
         new = OperandConstraint(instruction, number, shape, mandatory, dfs, priority)
-        operands = self.computations[computation_of(instruction)].operands
+        operands = self.computations[instruction.parent].operands
         constraint = operands.setdefault((instruction, number), new)
         if constraint is new or constraint.update(new):
             self.push(constraint)
@@ -332,7 +332,7 @@ class Requests:
         priority: int | None = None,
     ) -> None:
         """`SetArrayOperandLayout`."""
-        found = self.computations[computation_of(instruction)].operand_shape(instruction, number)
+        found = self.computations[instruction.parent].operand_shape(instruction, number)
         if found is not None and found.is_array and found.minor_to_major == order:
             return  # as it has it, whoever asks; a concatenate of many parts is asked for all of them by each
         shape = relaid(instruction.operands[number].shape, order)
@@ -468,7 +468,7 @@ class LayoutAssignment(Requests):
                         self.set_array_operand_layout(
                             user, number, order, mandatory=False, priority=constraint.priority
                         )
-        computation = computation_of(buffer.instruction)
+        computation = buffer.instruction.parent
         callers = list(computation.callers)
         if len(callers) != 1 or callers[0].opcode != "while" or computation.root.opcode != "tuple":
             return

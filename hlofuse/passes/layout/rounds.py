@@ -3,7 +3,7 @@ first (asked), a round before them finds what callees want, and callers leave op
 
 from collections.abc import Callable
 
-from hlofuse.ir import Computation, Dims, Instruction, Module, Predicate, Shape, computation_of, set_attribute
+from hlofuse.ir import Computation, Dims, Instruction, Module, Predicate, Shape, set_attribute
 from hlofuse.passes.common.calls import replace_users
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
@@ -271,7 +271,7 @@ def _copy_operand(
     if user.opcode == "conditional" and number > 0 and operand.user_count == 1:
         _copy_in_branch(layouts.constraint_of(user.called_computations[number - 1]), operand.shape, shape)
         return
-    computation = computation_of(user)
+    computation = user.parent
     first = computation.next_id
     user.replace_operand(number, copied(operand, shape))
     _record(computation, first, user.name, recorder)

@@ -1,7 +1,7 @@
 """Passes that move constants into loops and what never changes out of them."""
 
 from hlofuse.analysis.custom_calls import PLACEMENTS, custom_call_target
-from hlofuse.ir import Computation, Instruction, Module, Shape, callees, computation_of, module_of, reach
+from hlofuse.ir import Computation, Instruction, Module, Shape, callees, reach
 from hlofuse.ir.grouping import post_order
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.removing import has_side_effect, remove_with_unused_operands
@@ -142,7 +142,7 @@ def _copy_out(
         operands = [loop.operand if o is parameter else hoisted[o] for o in current.operands]
         clone = current.clone(operands)
         clone.attributes = clone.attributes.without("control-predecessors")
-        hoisted[current] = computation_of(loop).add_instruction(clone)
+        hoisted[current] = loop.parent.add_instruction(clone)
         waiting.discard(current)
 
 
@@ -166,7 +166,7 @@ def _widened(narrow: Computation, shapes: list[Shape]) -> tuple[Computation, dic
     """A part with a wider parameter, and who became whom (`WidenWhileCondition`, `WidenWhileBody`)."""
     own = narrow.parameter
     old_size = own.tuple_size
-    wide = module_of(narrow).add_computation(Computation(f"wide.{narrow.name}"))
+    wide = narrow.parent.add_computation(Computation(f"wide.{narrow.name}"))
     parameter = wide.append_parameter(f"wide.{own.name}", Shape.tuple_of(shapes))
     prefix = make.tuple_of(parameter, elements(parameter, range(old_size)))
     call = make.add(prefix, "call", narrow.root.shape, [prefix], called=narrow)

@@ -4,17 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from hlofuse.ir import (
-    Computation,
-    Instruction,
-    Instructions,
-    Ints,
-    Shape,
-    computation_of,
-    grouped,
-    has_side_effect,
-    numbered,
-)
+from hlofuse.ir import Computation, Instruction, Instructions, Ints, Shape, grouped, has_side_effect, numbered
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
@@ -51,7 +41,7 @@ def carried_unchanged(body: Computation) -> Instructions:
 
 def gathers_again(x: Instruction) -> bool:
     """True for an all-gather in each iteration of an array that none changes."""
-    body = computation_of(x)
+    body = x.parent
     caller = body.first_caller
     if caller is None or caller.opcode != "while" or body.root.opcode != "tuple":
         return False

@@ -1,7 +1,7 @@
 """Simpler loops, and fewer values for them to carry (`xla/service/while_loop_simplifier.cc`)."""
 
 from hlofuse.analysis.custom_calls import retains_elements
-from hlofuse.ir import Instruction, Module, computation_of, has_side_effect, values
+from hlofuse.ir import Instruction, Module, has_side_effect, values
 from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
@@ -89,7 +89,7 @@ def _remove_loop(loop: Instruction, recorder: Recorder) -> bool:
         return False
     if any(has_side_effect(i) for i in body_of(loop)):
         return False
-    computation, name = computation_of(loop), loop.name
+    computation, name = loop.parent, loop.name
     call = make.add(loop, "call", loop.shape, loop.operands, called=body_of(loop))
     first = computation.next_id
     substituted(loop, call)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hlofuse.analysis.kernels import MIRRORED
-from hlofuse.ir import Instruction, Module, Record, Shape, computation_of, module_of, reach, set_attribute
+from hlofuse.ir import Instruction, Module, Record, Shape, reach, set_attribute
 from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, any_change, substituted
 from hlofuse.passes.common import make
@@ -66,7 +66,7 @@ def merge_induction_variables(loop: Instruction, element_type: str) -> Instructi
     for part in (body, condition):
         replace_parameter(part, Shape.tuple_of(shapes), old_tuple)
     new_body = clone_computation(body)
-    module_of(body).remove_computation(body)
+    body.parent.remove_computation(body)
     parameter = new_body.parameter
     root = new_body.root
     carried = [
@@ -127,7 +127,7 @@ def counts_to_an_argument(loop: Instruction) -> bool:
     """True if a loop counts up by a constant, to a number that follows from scalar arguments alone."""
     parameter, body, init = condition_of(loop).parameter, body_of(loop), loop.operand
     read = _elements_read(condition_of(loop).root, parameter)
-    if not read or not computation_of(loop).is_entry or {init.opcode, body.root.opcode} != {"tuple"}:
+    if not read or not loop.parent.is_entry or {init.opcode, body.root.opcode} != {"tuple"}:
         return False
     given = [i for i in reach([init.operands[k] for k in read], lambda i: i.operands) if not i.operands]
     counts = [

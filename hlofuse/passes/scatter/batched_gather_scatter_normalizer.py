@@ -2,7 +2,7 @@
 only the front is read are made smaller (`xla/backends/gpu/transforms/scatter_slice_simplifier.cc`)."""
 
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir import Computation, Instruction, Instructions, Ints, Module, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Instructions, Ints, Module, Shape
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.passes.base import ReleasePass, RewritePass, replaced, substituted, visit_module
 from hlofuse.passes.common import make
@@ -107,7 +107,7 @@ def _first_selected(x: Instruction, select: Computation, rank: int) -> Computati
         shape = array(types[k % len(types)])
         sides[k // len(types)].append(computation.append_parameter(f"side.{k}", shape))
     computation.root = sides[0][0]
-    module_of(computation_of(x)).add_computation(computation)
+    x.parent.parent.add_computation(computation)
     lhs, rhs = sides
     out_of_bounds = make.scalar(lhs[0], "s32", -1)
     of_lhs = make.compare(lhs[1], "NE", lhs[1], out_of_bounds)
@@ -186,7 +186,7 @@ def _cut(scatter: Instruction, sizes: Ints) -> Instruction:
     bases = [_slice_from_start(o, sizes) for o in scatter.operands[:count]]
     new = scatter.clone([*bases, *scatter.operands[count:]], name="scatter")
     new.shape = Shape.maybe_tuple_of([b.shape for b in bases])
-    return computation_of(scatter).add_instruction(new)
+    return scatter.parent.add_instruction(new)
 
 
 def _replace_users(old: Instruction, new: Instruction, smaller: dict[Instruction, Instruction]) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape, computation_of, replace, values
+from hlofuse.ir import Computation, Instruction, Module, Record, Shape, replace, values
 from hlofuse.ir.texts import packaged
 from hlofuse.passes.base import ExpandPass, Pass, RewritePass, any_change, find_each, replaced
 from hlofuse.passes.common.calls import clone_computation, set_called
@@ -351,7 +351,7 @@ def _without_unread(sort: Instruction) -> bool:
     clone.parameters[:] = [p for p in clone.parameters if p.computation is clone]
     new.called = [("to_apply", clone)]
     new.attributes = new.attributes.without("to_apply").updated(to_apply=f"%{clone.name}")
-    computation_of(sort).add_instruction(new)
+    sort.parent.add_instruction(new)
     results = {remaining[0]: new}
     if len(remaining) > 1:
         results = {
@@ -360,7 +360,7 @@ def _without_unread(sort: Instruction) -> bool:
         }
     for user in list(sort.users):
         user.replace_all_uses_with(results[user.tuple_index])
-        computation_of(user).remove_instruction(user)
+        user.parent.remove_instruction(user)
     return True
 
 
@@ -394,7 +394,7 @@ def _expand(sort: Instruction) -> bool:
     new.attributes = new.attributes.without("is_stable", "sharding", "to_apply").updated(
         to_apply=f"%{compare.name}"
     )
-    computation_of(sort).add_instruction(new)
+    sort.parent.add_instruction(new)
     elements = [
         added(sort, "get-tuple-element", o.shape, [new], index=k) for k, o in enumerate(sort.operands)
     ]

@@ -1,7 +1,7 @@
 """Top-k as a sort and back to a library call (`xla/service/topk_rewriter.cc`)."""
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, Shape, computation_of, module_of
+from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, Shape
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.opcodes import values
 from hlofuse.passes.base import Pass, ReleasePass, accept_order, expand_each, find_each, substituted
@@ -77,7 +77,7 @@ class TopkDecomposer(ReleasePass):
 
         def handle(topk: Instruction) -> None:
             if is_packed(topk) and self.release.packs_narrow_topk:
-                decompose_packed(topk, _comparator(computation_of(topk), ["s32"], "GT"))
+                decompose_packed(topk, _comparator(topk.parent, ["s32"], "GT"))
             else:
                 _decompose(topk)
 
@@ -106,7 +106,7 @@ def _decompose(topk: Instruction) -> None:
     if topk.opcode == "topk":
         types = [data.element_type] + ([] if values_only else ["s32"])
         greatest = topk.raw("largest", "true") == "true"
-        function = _comparator(computation_of(topk), types, "GT" if greatest else "LT")
+        function = _comparator(topk.parent, types, "GT" if greatest else "LT")
     else:
         function = topk.to_apply
         values_only = values_only and len(function.parameters) == 2
@@ -145,7 +145,7 @@ def _comparator(computation: Computation, types: list[str], direction: str) -> C
     if types[0] in _TOTAL:
         root.attributes = root.attributes.updated(type="TOTALORDER")
     body.root = body.append_parsed(root)
-    return module_of(computation).add_computation(body)
+    return computation.parent.add_computation(body)
 
 
 class TopkRewriter(Pass):

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Dims, Instruction, Shape, computation_of, has_side_effect, reach, values
+from hlofuse.ir import Computation, Dims, Instruction, Shape, has_side_effect, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
@@ -162,7 +162,7 @@ class Batch:
         return with_dimensions(shape, [self.trips, *shape.dimensions])
 
     def _add(self, x: Instruction) -> Instruction:
-        return computation_of(self.loop).add_instruction(x)
+        return self.loop.parent.add_instruction(x)
 
     def _counts(self, x: Instruction) -> bool:
         after = self.body.root.operands[x.tuple_index]
@@ -630,7 +630,7 @@ def sum_in_carry(loop: Instruction) -> bool:
         rows = {after[element.tuple_index]: make.reshape(root, shapes[element], part)}
         for x in values[1:]:
             operands = [rows.get(o) or _constant_like(root, o, shapes[x]) for o in x.operands]
-            rows[x] = computation_of(root).add_instruction(x.clone(operands, shape=shapes[x]))
+            rows[x] = root.parent.add_instruction(x.clone(operands, shape=shapes[x]))
         for total, own, place in zip(totals, inside, range(-len(totals), 0), strict=True):
             new = make.binary(root, "add", own, rows[total.operand])
             root.replace_operand(len(after) + place, new)
@@ -691,7 +691,7 @@ def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
     """`x` and values computed row by row from it, and their sums over rows; none if others read them."""
     rows = [x]
     sums = []
-    for user in computation_of(x).post_order():
+    for user in x.parent.post_order():
         own = [o for o in user.operands if o in rows]
         others = [o for o in user.operands if o not in rows]
         if own and user.opcode in ELEMENTWISE_OPCODES and all(map(is_constant, others)):
@@ -705,7 +705,7 @@ def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
 
 def _constant_like(at: Instruction, x: Instruction, shape: Shape) -> Instruction:
     """The scalar constant that `x` is, in another computation and shape."""
-    one = computation_of(at).add_instruction(source(x).clone([]))
+    one = at.parent.add_instruction(source(x).clone([]))
     one = make.convert(at, one, x.element_type)
     return make.broadcast(at, shape.with_element_type(x.element_type), one)
 

@@ -12,10 +12,8 @@ from hlofuse.ir import (
     Instructions,
     InstructionSequence,
     Shape,
-    computation_of,
     grouped,
     has_side_effect,
-    module_of,
     reach,
     values,
 )
@@ -183,7 +181,7 @@ def compute_again(loop: Instruction) -> bool:
         for x in needed:
             if x not in values:
                 clone = x.clone([values[o] for o in x.operands])
-                values[x] = computation_of(root).add_instruction(clone)
+                values[x] = root.parent.add_instruction(clone)
         for part, read in reads:
             read.replace_all_uses_with(values[part])
         return True
@@ -236,7 +234,7 @@ def _is_block(x: Instruction, along: int, rows: int) -> bool:
 def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instruction]) -> bool:
     """True if all that reads `x` does the same with every row and then reduces them."""
     same = {x}
-    for user in computation_of(x).post_order():
+    for user in x.parent.post_order():
         if user in skipped or same.isdisjoint(user.operands):
             continue
         others = [o for o in user.operands if o not in same]
@@ -246,7 +244,7 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
             same.add(user)
         elif user.opcode != "reduce" or along not in user.dimensions or user.operand_count > 2:
             return False
-    root = computation_of(x).root
+    root = x.parent.root
     return not any(v is not x and root in v.users for v in same)
 
 
@@ -290,7 +288,7 @@ class Together(Batch):
         is_flat: bool,
     ) -> None:
         trips = sum(x.element_count for x in lanes) if is_flat else len(lanes)
-        super().__init__(lanes[0], trips, computation_of(lanes[0]))
+        super().__init__(lanes[0], trips, lanes[0].parent)
         self.is_flat, self.keys = is_flat, Keys()
         self.lanes: dict[Instruction, Instructions] = {}
 
@@ -420,7 +418,7 @@ def reduce_as_vector(x: Instruction) -> bool:
 
 def update_as_vector(x: Instruction) -> bool:
     """Results of one form are computed end to end, and divided."""
-    if not x.is_root or computation_of(x) is not module_of(computation_of(x)).entry:
+    if not x.is_root or x.parent is not x.parent.parent.entry:
         return False
     found = False
     arrays = ((k, o) for k, o in enumerate(x.operands) if o.is_array and o.rank)

@@ -1,6 +1,6 @@
 """Large arrays, and what follows from them, in loops over parts of one dimension."""
 
-from hlofuse.ir import Instruction, Instructions, Shape, computation_of, module_of, reach
+from hlofuse.ir import Instruction, Instructions, Shape, reach
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import counted_loop
 from hlofuse.passes.common.shapes import with_dimensions
@@ -35,7 +35,7 @@ def compute_in_parts(x: Instruction) -> bool:
         count = next(n for n in range(min(sizes[d], needed), sizes[d] + 1) if sizes[d] % n == 0)
         along = _region(x, d, limit) if count > 1 else None
         if along is not None and _write(along, count):
-            HloDCE().run(module_of(entry), OnlySkipped())
+            HloDCE().run(entry.parent, OnlySkipped())
             return True
     return False
 
@@ -65,7 +65,7 @@ def _adds(x: Instruction) -> bool:
 def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None:
     """The values computed in parts with `x`, each with its dimension; None where one is needed as a whole."""
     along = {x: d}
-    arrays = (i for i in computation_of(x) if i.is_array and i.opcode != "parameter")
+    arrays = (i for i in x.parent if i.is_array and i.opcode != "parameter")
     large = {i for i in arrays if i.byte_size > limit}
     ends = [i for i in large if i.opcode not in _SPREAD]
     below = set(reach(ends, lambda i: i.users))
@@ -95,7 +95,7 @@ def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None
 def _write(along: dict[Instruction, int], count: int) -> bool:
     """A loop computes the values that others read; False where there are none, or it waits for the others."""
     at = next(iter(along))
-    parts = {i: _places(i, i, along[i]) for i in computation_of(at).post_order() if i in along}
+    parts = {i: _places(i, i, along[i]) for i in at.parent.post_order() if i in along}
     sums = {}
     rows = dict.fromkeys(i for i in parts if i.is_root)
     for i in parts:
@@ -127,7 +127,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
             return with_dimensions(of, sizes)
 
         def operand(o: Instruction, d: int) -> Instruction:
-            value = values[o] if o in values else computation_of(number).add_instruction(o.clone())
+            value = values[o] if o in values else number.parent.add_instruction(o.clone())
             if o in along or d == _NONE:
                 return value
             return make.dynamic_slice(number, value, starts(o, d), shape(o.shape, d).dimensions)
@@ -136,7 +136,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
             operands = [operand(o, d) for o, d in zip(x.operands, places, strict=False)]
             d = along.get(x, _NONE)
             new = x.clone(operands, shape=x.shape if d == _NONE else shape(x.shape, d))
-            computation_of(number).add_instruction(new)
+            number.parent.add_instruction(new)
             if x.is_array:
                 resize(new, [k == d for k in range(x.rank)])
             values[x] = new

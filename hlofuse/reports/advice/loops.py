@@ -8,17 +8,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import calls_python
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import CONTROL_FLOW
-from hlofuse.ir import (
-    Computation,
-    Instruction,
-    Instructions,
-    Shape,
-    callees,
-    computation_of,
-    module_of,
-    reach,
-    set_attribute,
-)
+from hlofuse.ir import Computation, Instruction, Instructions, Shape, callees, reach, set_attribute
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of
@@ -160,7 +150,7 @@ class _Unrolling:
             elif along is not None:
                 new[x] = self._updated(x, along, new[x.operands[1]])
             elif x is not given and x is not root:
-                new[x] = computation_of(self._at).add_instruction(x.clone([new[o] for o in x.operands]))
+                new[x] = self._at.parent.add_instruction(x.clone([new[o] for o in x.operands]))
                 if x.opcode in ("fusion", *CONTROL_FLOW):
                     set_called(new[x], [(name, clone_computation(c)) for name, c in x.called])
         self._state = [new[o] for o in root.operands]
@@ -232,7 +222,7 @@ _WRITTEN_OUT = 1_000  # the most instructions of a loop that is written out
 
 def is_own(x: Instruction) -> bool:
     """False in a function compiled by itself that no line of the program stands in: it is a library's."""
-    module, metadata = module_of(computation_of(x)), x.attributes.get("metadata")
+    module, metadata = x.parent.parent, x.attributes.get("metadata")
     if metadata is None:
         return True
     names = re.findall(r"jit\((\w+)\)", metadata.op_name or "")[1:]
@@ -300,7 +290,7 @@ def choose_result(x: Instruction) -> bool:
         tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k) for r in result.operands]
         chosen = [make.select(x, *three) for three in zip(tests, result.operands, chosen, strict=True)]
     x.replace_all_uses_with(make.result_of(x, chosen))
-    TupleSimplifier().run(module_of(computation_of(x)), OnlySkipped())
+    TupleSimplifier().run(x.parent.parent, OnlySkipped())
     return True
 
 

@@ -12,17 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import (
-    FLOATING_TYPES,
-    Instruction,
-    Instructions,
-    Shape,
-    computation_of,
-    grouped,
-    module_of,
-    reach,
-    values,
-)
+from hlofuse.ir import FLOATING_TYPES, Instruction, Instructions, Shape, grouped, reach, values
 from hlofuse.ir import replace as replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
@@ -781,7 +771,7 @@ def _compute_narrow(x: Instruction) -> bool:
     """All that is computed in float64 from float32 is computed in float32."""
     if x.element_type != "f64" or x.operand.element_type != "f32":
         return False
-    module = module_of(computation_of(x))
+    module = x.parent.parent
     entry = module.entry
     wide = [i for i in module.instructions() if _narrower(i.shape) != i.shape]
     given = [i for i in wide if i in entry.parameters]
@@ -861,7 +851,7 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
     if not is_taken or not dims.lhs_batch or head % 8 or head > 256:
         return False
     products = {}
-    for x in computation_of(scores).post_order():
+    for x in scores.parent.post_order():
         for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
             below = _below(x.operands[side])
             exponential = next((i for i in below if i.opcode == "exponential"), None)

@@ -5,7 +5,7 @@ from functools import partial
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, computation_of
+from hlofuse.ir import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import others, with_dimensions
@@ -167,7 +167,7 @@ def _statistics(s: Situation) -> Iterator[Finding]:
 
 
 def _drop_results(*results: Instruction) -> bool:
-    entry = computation_of(results[0])
+    entry = results[0].parent
     root = entry.root
     remaining = [o for o in root.operands if o not in results]
     if not remaining:

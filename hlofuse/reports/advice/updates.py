@@ -6,7 +6,7 @@ from itertools import permutations, product
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
-from hlofuse.ir import Dims, Instruction, InstructionSequence, Module, computation_of, module_of, reach
+from hlofuse.ir import Dims, Instruction, InstructionSequence, Module, reach
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds
 from hlofuse.passes.common.shapes import numbers_of, others
@@ -56,7 +56,7 @@ def _not_donated(s: Situation) -> Iterator[Finding]:
 
 
 def _donate(found: Instruction) -> bool:
-    module = module_of(computation_of(found))
+    module = found.parent.parent
     for index, x in _results(module):
         number = _argument(module, x) if x is found else None
         if number is not None:

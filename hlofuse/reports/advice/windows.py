@@ -8,7 +8,7 @@ from math import inf, prod
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Shape, computation_of, grouped, reach, values
+from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Shape, grouped, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
@@ -648,7 +648,7 @@ def _compare_neighbours(x: Instruction) -> bool:
                 own = low[0].shape.with_element_type(i.element_type)
                 operands = [values[o] for o in i.operands]
                 new = i.clone(operands, shape=own if operands else i.shape)
-                new = computation_of(x).add_instruction(new)
+                new = x.parent.add_instruction(new)
                 values[i] = new if operands else make.broadcast(x, own, new)
         swaps = values[x.to_apply.root]
         pairs = list(zip(low, high, strict=True))

@@ -15,7 +15,7 @@ from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format import us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.ir import Instruction, Module, Record, Strings, copy_module, replace, with_trait
-from hlofuse.ir.fusing import computation_of, inline_calls
+from hlofuse.ir.fusing import inline_calls
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
@@ -215,7 +215,7 @@ def _calls_in_place(module: Module) -> Module:
         for end in reversed(list(ends_of(start))):
             end.replace_all_uses_with(start)
             end.drop_all_control_dependencies()
-            computation_of(end).remove_instruction(end)
+            end.parent.remove_instruction(end)
     inline_calls(out, is_call)
     return out
 

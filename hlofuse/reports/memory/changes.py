@@ -26,7 +26,6 @@ from hlofuse.ir import (
     Record,
     Shape,
     Strings,
-    computation_of,
     copy_module,
     grouped,
     reach,
@@ -295,7 +294,7 @@ def _changes_of(
     if jacobian and "vmap(" in name:
         yield jacobian
     is_written = "dynamic-update-slice" in opcodes_in(x)
-    if x.opcode not in ("fusion", "custom-call") or (is_written and not computation_of(x).is_entry):
+    if x.opcode not in ("fusion", "custom-call") or (is_written and not x.parent.is_entry):
         return
     shape = array.shape
     if shape.is_tiled and shape.buffer_size >= 2 * shape.byte_size:
@@ -320,7 +319,7 @@ def _changes_of(
 
 def _reads_arguments(gather: Instruction) -> bool:
     read = {o.through("bitcast", "convert", "copy").opcode for o in gather.operands}
-    return computation_of(gather).is_entry and read == {"parameter"}
+    return gather.parent.is_entry and read == {"parameter"}
 
 
 def _transposed_jacobian(module: Module) -> str:
@@ -379,7 +378,7 @@ def _edited(
         assert edited is not None
         edited.operand.shape = edited.shape
         edited.replace_all_uses_with(edited.operand)
-        computation_of(edited).remove_instruction(edited)
+        edited.parent.remove_instruction(edited)
         input = with_edited(replay.input, module)
         with suppress(HlofuseError):
             after = observed_replay(input, replay.config, cache=observed.cache, totals_only=True)

@@ -8,7 +8,7 @@ from hlofuse.analysis.kernels import kernel_source, source_bearer
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format import fields
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Json, Module, Record, computation_of, values
+from hlofuse.ir import Instruction, Json, Module, Record, values
 from hlofuse.memory import Assignment, LiveArray
 from .changes import LARGE, MemoryChange, Untried, argument_name, ideas, loops_of, opcodes_in
 
@@ -124,7 +124,7 @@ def reason(
     x = source = array.instruction
     while source.operand_count == 1 and opcodes_in(source) <= _ORDER:
         source = source.operand
-    if source.opcode == "parameter" and computation_of(source).is_entry:
+    if source.opcode == "parameter" and source.parent.is_entry:
         is_same = source.shape == x.shape and "transpose" not in opcodes_in(x)
         return f"a copy of {argument_name(source)}{'' if is_same else ' in another order'}"
     start = assigned.live.ranges[array.value][0]

@@ -7,7 +7,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import inside
 from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
 from hlofuse.format.paths import source_text
-from hlofuse.ir import Instruction, Json, Module, Record, computation_of, grouped, reach, replace, values
+from hlofuse.ir import Instruction, Json, Module, Record, grouped, reach, replace, values
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
 from hlofuse.passes.loop.parts import condition_of, gathers_again
@@ -177,7 +177,7 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
 
 def _decides(x: Instruction) -> bool:
     """True for what XLA's partitioner adds to the condition of a loop."""
-    loop = computation_of(x).first_caller
+    loop = x.parent.first_caller
     is_test = loop is not None and loop.opcode == "while" and condition_of(loop) is x.computation
     return is_test and "is_spmd_generated" in (x.raw("frontend_attributes") or "")
 
@@ -206,7 +206,7 @@ def _before(x: Instruction) -> Iterable[Instruction]:
     if x.opcode == "parameter" and (fusion := x.fusion_around) is not None:
         return [fusion.operands[x.parameter_number]]
     is_carried = x.opcode == "get-tuple-element" and x.operand.opcode == "parameter"
-    return [computation_of(x).root.operands[x.tuple_index]] if is_carried else x.operands
+    return [x.parent.root.operands[x.tuple_index]] if is_carried else x.operands
 
 
 def row_text(r: CollectiveRow, count: int = 1) -> str:

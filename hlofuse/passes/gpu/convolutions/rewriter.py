@@ -7,15 +7,7 @@ from typing import NamedTuple
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import (
-    Instruction,
-    InstructionSequence,
-    Module,
-    computation_of,
-    module_of,
-    replace,
-    set_attribute,
-)
+from hlofuse.ir import Instruction, InstructionSequence, Module, replace, set_attribute
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.record import Json
@@ -60,9 +52,9 @@ def call_like(call: Instruction, operands: InstructionSequence, target: str) -> 
     """`call` with other operands, in its computation: XLA adds a clone and then gives it its name."""
     attributes = call.attributes.without("control-predecessors").updated(custom_call_target=f'"{target}"')
     name = call.name if call.attributes.get("custom_call_target") == target else NAMES[target]
-    module_of(computation_of(call)).instruction_names.skip((call.name,))
+    call.parent.parent.instruction_names.skip((call.name,))
     new = Instruction(name, call.shape, "custom-call", operands, attributes)
-    return computation_of(call).add_instruction(new)
+    return call.parent.add_instruction(new)
 
 
 # Layouts that cuDNN is called with: channels last, or after the batch (`HeuristicLayoutAssignment`).
@@ -137,8 +129,8 @@ def normalized_call(call: Instruction) -> Instruction | None:
     new = call.clone(operands, shape=shape)
     new.attributes = new.attributes.without("sharding", "frontend_attributes", "operand_layout_constraints")
     set_attribute(new, "dim_labels", text)
-    module_of(computation_of(call)).instruction_names.skip(("custom-call",))
-    computation_of(call).add_instruction(new)
+    call.parent.parent.instruction_names.skip(("custom-call",))
+    call.parent.add_instruction(new)
     parts = [bitcast(bare_element(new, new, k), was) for k, was in enumerate(call.shape.tuple_shapes)]
     return added(call, "tuple", call.shape, parts)
 

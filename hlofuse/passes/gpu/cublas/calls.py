@@ -8,16 +8,7 @@ from functools import partial
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text, printed_number
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import (
-    Computation,
-    Instruction,
-    Json,
-    Module,
-    computation_of,
-    module_of,
-    replace,
-    set_attribute,
-)
+from hlofuse.ir import Computation, Instruction, Json, Module, replace, set_attribute
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.opcodes import values
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
@@ -76,7 +67,7 @@ def call_like(call: Instruction, operands: Sequence[Instruction], config: Json, 
     name = "cublas-lt-matmul" if is_lt(call) else "cublas-batch-gemm" if has_batch else "cublas-gemm"
     new = Instruction(name, shape, "custom-call", operands, attributes, called=call.called)
     configure(new, config)
-    return computation_of(call).add_instruction(new)
+    return call.parent.add_instruction(new)
 
 
 def configure(call: Instruction, config: Json) -> None:
@@ -326,9 +317,9 @@ def _may_overwrite(bias: Instruction) -> bool:
         return False
     if bias.opcode != "parameter":
         return True
-    module = module_of(computation_of(bias))
+    module = bias.parent.parent
     aliased = module.attributes.raw("input_output_alias") or ""
-    return computation_of(bias) is module.entry and f"({bias.parameter_number}, {{}}," in aliased
+    return bias.parent is module.entry and f"({bias.parameter_number}, {{}}," in aliased
 
 
 def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Dims, Instruction, Ints, Module, Shape, computation_of, replace, values
+from hlofuse.ir import Dims, Instruction, Ints, Module, Shape, replace, values
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like, free_dimensions, free_sizes
 from hlofuse.passes.common.make import (
@@ -219,7 +219,7 @@ class GemmFusionSwapOperands(Pass):
                 new = dot_like(dot, permuted(dot.shape, order), right, left, swapped)
                 new.attributes = new.attributes.without("sharding", "frontend_attributes")
                 dot.replace_all_uses_with(add(dot, "bitcast", dot.shape, [new]))
-                computation_of(dot).remove_instruction(dot)
+                dot.parent.remove_instruction(dot)
                 changed = True
         return changed
 

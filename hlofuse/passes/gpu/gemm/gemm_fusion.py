@@ -13,8 +13,6 @@ from hlofuse.ir import (
     Instruction,
     InstructionSequence,
     Module,
-    computation_of,
-    module_of,
     post_order,
     replace,
     values,
@@ -213,8 +211,8 @@ class _Growing:
 
 
 def _create_fusion(dot: Instruction, body: Computation, inputs: InstructionSequence) -> Instruction:
-    computation = computation_of(dot)
-    module_of(computation).add_computation(body)
+    computation = dot.parent
+    computation.parent.add_computation(body)
     raw = {"kind": "kCustom", "calls": f"%{body.name}", "backend_config": _CONFIG}
     raw |= dot.attributes.given("metadata")
     shape, name = body.root.shape, f"gemm_fusion_{dot.name}"

@@ -13,7 +13,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import Computation, Instruction, Module, Shape, post_order, reach, replace, set_attribute
-from hlofuse.ir.fusing import append_producer, computation_of, create_fusion, merge_fusion
+from hlofuse.ir.fusing import append_producer, create_fusion, merge_fusion
 from hlofuse.ir.removing import has_side_effect, remove_with_unused_operands, replace_instruction
 from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common import make
@@ -153,7 +153,7 @@ def _has_rows_by_columns(dot: Instruction) -> bool:
     left, right = dims.lhs_contracting, dims.rhs_contracting
     if any(len(side) != 1 for side in (rows, columns, left, right)):
         return False
-    others = computation_of(dot).instructions
+    others = dot.parent.instructions
     return rows < left and columns > right and all(is_elementwise(i) or i.opcode in _NESTED for i in others)
 
 
@@ -398,7 +398,7 @@ class TileableFusion:
         if view.element_type != source.element_type:
             return view
         if view.is_root:
-            computation_of(view).root = source
+            view.parent.root = source
             remove_with_unused_operands(view)
             return None
         if view.user_count != 1:
@@ -419,7 +419,7 @@ class TileableFusion:
         self._original[new] = self._original[user]
         after = self._put(user, user, _view(new, user.shape))
         if after.is_root:
-            computation_of(after).root = new
+            after.parent.root = new
             remove_with_unused_operands(after)
         return new
 
@@ -596,7 +596,7 @@ def _view(x: Instruction, shape: Shape) -> Instruction:
 
 def _reshaped(x: Instruction, operands: list[Instruction], shape: Shape) -> Instruction:
     new = x.clone(operands, shape=shape.with_element_type(x.element_type))
-    return computation_of(operands[0]).add_instruction(new)
+    return operands[0].parent.add_instruction(new)
 
 
 def _narrowed(parameter: Instruction, shape: Shape) -> Instruction | None:
