@@ -350,16 +350,12 @@ class AsyncCollectiveCreator(Pass):
     name = "async-collective-creator"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            if any(caller.opcode == "async-start" for caller in computation.callers):
-                continue
-            for x in [x for x in computation if x.opcode in _ASYNCHRONOUS]:
-                name = x.name
-                start, done = make_asynchronous(x, x.opcode, (), **_aliasing(x))
-                recorder.rewrite(computation.name, [name], [start, done], _STARTED)
-                changed = True
-        return changed
+        found = find_each(module, lambda x: x.opcode in _ASYNCHRONOUS and not x.called_by("async-start"))
+        for x in found:
+            name = x.name
+            start, done = make_asynchronous(x, x.opcode, (), **_aliasing(x))
+            recorder.rewrite(start.computation_name, [name], [start, done], _STARTED)
+        return bool(found)
 
 
 def _aliasing(x: Instruction) -> dict[str, str]:

@@ -8,7 +8,7 @@ from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.ir import Computation, Instruction, Instructions, Module, replace, values, with_trait
 from hlofuse.ir.fusing import append_producer, create_fusion
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
-from hlofuse.passes.base import DevicePass, Pass, ReleasePass
+from hlofuse.passes.base import DevicePass, Pass, ReleasePass, find_each
 from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.rules.rewrites import IOTA_INTO_SORT, MANY_OPERANDS, MAX_CONCATENATE_OPERANDS
@@ -23,22 +23,14 @@ class VariadicOpSplitter(Pass):
         batch = int(self.settings.value(MAX_CONCATENATE_OPERANDS))
         if not self.settings.enables(MANY_OPERANDS) or batch < 2:
             return False
-        changed = False
-        for computation in module.non_fusion_computations():
-            for concatenate in computation.instructions:
-                if concatenate.opcode == "concatenate" and concatenate.operand_count > batch:
-                    _split(computation, concatenate, batch, recorder)
-                    changed = True
-        return changed
+        found = find_each(module, lambda x: x.opcode == "concatenate" and x.operand_count > batch)
+        for concatenate in found:
+            _split(concatenate, batch, recorder)
+        return bool(found)
 
 
-def _split(
-    computation: Computation,
-    concatenate: Instruction,
-    batch: int,
-    recorder: Recorder,
-) -> None:
-    parts = list(concatenate.operands)
+def _split(concatenate: Instruction, batch: int, recorder: Recorder) -> None:
+    parts, computation = list(concatenate.operands), concatenate.parent
     name, concatenates = concatenate.name, Instructions()
     while len(parts) > 1:
         joined = []

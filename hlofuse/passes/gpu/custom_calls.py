@@ -105,19 +105,14 @@ class RenameFusions(DevicePass):
     name = "rename_fusions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        model = self.kernels()
-        changed = False
-        for computation in module.non_fusion_computations():
-            for fusion in computation:
-                kind = _KINDS.get(fusion.fusion_kind or "")
-                if kind is None:
-                    continue
-                name, heroes = fusion.name, _heroes(fusion, model)
-                fusion.name = module.instruction_names.unique(f"{kind}_{heroes}_fusion")
-                fusion.fused_computation.name = module.computation_names.unique(f"fused_{heroes}")
-                recorder.rewrite(computation.name, [name], [fusion], _REASON)
-                changed = True
-        return changed
+        model, found = self.kernels(), find_each(module, lambda x: x.fusion_kind in _KINDS)
+        for fusion in found:
+            name, heroes = fusion.name, _heroes(fusion, model)
+            kind = _KINDS[fusion.fusion_kind or ""]
+            fusion.name = module.instruction_names.unique(f"{kind}_{heroes}_fusion")
+            fusion.fused_computation.name = module.computation_names.unique(f"fused_{heroes}")
+            recorder.rewrite(fusion.computation_name, [name], [fusion], _REASON)
+        return bool(found)
 
 
 def _heroes(fusion: Instruction, model: KernelModel) -> str:
@@ -137,13 +132,10 @@ class RenameInstructions(Pass):
     name = "rename-instructions"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        unique, changed = module.instruction_names.unique, False
-        for computation in module.non_fusion_computations():
-            for instruction in computation:
-                if instruction.opcode not in _LEFT and is_fusible(instruction):
-                    instruction.name = unique(f"{instruction.name}.0")
-                    changed = True
-        return changed
+        found = find_each(module, lambda x: x.opcode not in _LEFT and is_fusible(x))
+        for x in found:
+            x.name = module.instruction_names.unique(f"{x.name}.0")
+        return bool(found)
 
 
 _UNDERSCORES = str.maketrans(".-;", "___")
@@ -158,11 +150,9 @@ class SanitizeConstantNames(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         names = NameUniquer()  # with an underscore where it has a dot
         names.skip(i.name.translate(_EXCHANGED) for i in module.instructions() if i.opcode != "constant")
-        changed = False
-        for i in module.instructions():
-            if i.opcode == "constant":
-                wanted = i.name.translate(_UNDERSCORES).translate(_EXCHANGED)
-                i.name = names.unique(wanted).translate(_EXCHANGED)
-                module.instruction_names.unique(i.name)
-                changed = True
-        return changed
+        constants = [i for i in module.instructions() if i.opcode == "constant"]
+        for i in constants:
+            wanted = i.name.translate(_UNDERSCORES).translate(_EXCHANGED)
+            i.name = names.unique(wanted).translate(_EXCHANGED)
+            module.instruction_names.unique(i.name)
+        return bool(constants)

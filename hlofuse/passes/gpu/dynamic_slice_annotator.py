@@ -10,8 +10,8 @@ import numpy as np
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.shapes import strides_of
-from hlofuse.ir import Instruction, Module, Shape, reach, set_attribute
-from hlofuse.passes.base import Pass
+from hlofuse.ir import Computation, Instruction, Module, Shape, reach, set_attribute
+from hlofuse.passes.base import Pass, find_each
 from hlofuse.passes.common.calls import make_asynchronous
 from hlofuse.passes.common.evaluation import CannotEvaluate, elements
 from hlofuse.passes.common.literals import integer_of
@@ -118,15 +118,13 @@ class DynamicSliceCopyFusionAsyncWrapper(Pass):
     name = "dynamic-slice-copy-fusion-async-wrapper"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            if any(caller.opcode == "async-start" for caller in computation.callers):
-                continue
-            for fusion in computation.post_order():
-                if fusion.opcode != "fusion" or copied_dynamic_slice(fusion) is None:
-                    continue
-                name = fusion.name
-                start, done = make_asynchronous(fusion, "fusion", [_CONTEXT])
-                recorder.rewrite(computation.name, [name], [start, done], _REASON)
-                changed = True
-        return changed
+        found = find_each(
+            module,
+            lambda x: x.opcode == "fusion" and copied_dynamic_slice(x) and not x.called_by("async-start"),
+            Computation.post_order,
+        )
+        for fusion in found:
+            name = fusion.name
+            start, done = make_asynchronous(fusion, "fusion", [_CONTEXT])
+            recorder.rewrite(start.computation_name, [name], [start, done], _REASON)
+        return bool(found)
