@@ -257,15 +257,15 @@ class _Loops:
             order = shape.minor_to_major
             inner = next((d for d in order if shape.dimensions[d] > 1), order[0] if order else None)
             joined = without_bitcasts(output)
-            stored = joined.operands[1] if joined.opcode == "dynamic-update-slice" else output
+            stored = joined.second if joined.opcode == "dynamic-update-slice" else output
             written = self._written = float(first_leaf(stored.shape).element_count)
             pending[output]["result"] = (inner, written)
             row = shape.dimensions[inner] if inner is not None else 1
             self._row = row if written > row else 0
             if self._by_tiles:
                 self._count_tiles(kernel, shape, row)
-            if joined.opcode == "concatenate" and strides_of(joined.shape)[joined.dimensions[0]] == 1:
-                is_narrow = joined.sizes[joined.dimensions[0]] < _SHORTEST
+            if joined.opcode == "concatenate" and strides_of(joined.shape)[joined.dimension] == 1:
+                is_narrow = joined.sizes[joined.dimension] < _SHORTEST
                 self._other["joined narrow"] += written if is_narrow else 0.0
         inside = kernel.fused_computation.post_order() if fusion else [kernel]
         total = 0
@@ -619,7 +619,7 @@ def _is_far(angle: Instruction) -> bool:
 
 def _divides_by_constant(x: Instruction) -> bool:
     """True where LLVM multiplies instead: integers, and remainders of powers of two from 1 on."""
-    source = x.operands[1].past("broadcast")
+    source = x.second.past("broadcast")
     if source.opcode != "constant":
         return False
     value = float(source.literal.scalar or 0)
@@ -630,7 +630,7 @@ def _divides_by_constant(x: Instruction) -> bool:
 def _chosen(x: Instruction, inner: int | None) -> tuple[str, int]:
     """The name of a choice that is made for each element, of an operand or of padding, and how often."""
     if x.opcode != "pad":
-        along = " along rows" if x.opcode == "concatenate" and inner == x.dimensions[0] else ""
+        along = " along rows" if x.opcode == "concatenate" and inner == x.dimension else ""
         return x.opcode + along, 1
     dimensions = range(x.rank) if inner is None else (inner,)  # LLVM asks for the others once for each row
     return "pad", sum(any(_padding(x, d)) for d in dimensions)
@@ -700,7 +700,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
     products = {x.operand for x in sums if x.operand.opcode == "multiply"}
     # Of outer ones YNNPACK makes matrix products.
-    squares = {p for p in products if p.operand is p.operands[1]}  # which it sums at once
+    squares = {p for p in products if p.operand is p.second}  # which it sums at once
     products = {p for p in products if {o.opcode for o in p.operands} == {"broadcast"}}
     for x in computed_in(fusion):
         kind = _kind(x.shape)
@@ -880,7 +880,7 @@ def _product(
     found = defaultdict(float, {f"{emitter} bytes": float(moved)})
     for x in inside(kernel):
         if x.opcode in ("dot", "convolution"):
-            is_near = emitter == "plain loops" and caches.level(x.operands[1].shape.buffer_size) == "l1"
+            is_near = emitter == "plain loops" and caches.level(x.second.shape.buffer_size) == "l1"
             add_work(found, _rated(x, f"{emitter} {x.opcode}{' near' if is_near else ''}"))
             batch = math.prod(x.sizes[:-2]) if x.opcode == "dot" else 1
             summed = x.attributes.get("lhs_contracting_dims", ())
@@ -960,7 +960,7 @@ def sort_tasks(kernel: Instruction, threads: int) -> float:
 
 def _sorted_length(kernel: Instruction) -> int:
     sizes = kernel.operand.sizes
-    return max(sizes[kernel.dimensions[0]], 1) if sizes and kernel.dimensions else 1
+    return max(sizes[kernel.dimension], 1) if sizes and kernel.dimensions else 1
 
 
 def _sort(kernel: Instruction) -> Work:

@@ -352,7 +352,7 @@ class Requests:
 
     def set_major(self, collective: Instruction) -> None:
         """The dimension along which it joins or divides is the most major one, as backends run it."""
-        major, rank = collective.dimensions[0], collective.rank
+        major, rank = collective.dimension, collective.rank
         order = (*(d for d in reversed(range(rank)) if d != major), major)
         self.set_instruction_layout(collective, relaid(collective.shape, order))
 
@@ -474,7 +474,7 @@ class LayoutAssignment(Requests):
             return
         if computation.root in buffer.instruction.users:
             at = computation.root.operands.index(buffer.instruction)
-            carried = self.buffers.defined_by(computation.parameters[0])[at, *buffer.index]
+            carried = self.buffers.defined_by(computation.parameter)[at, *buffer.index]
             self.set_buffer_layout(carried, order, mandatory=False)
 
     def _places(self, user: Instruction, operand: Instruction) -> Sequence[int]:
@@ -548,5 +548,5 @@ def at_most_rank_1(shape: Shape) -> bool:
 
 def _is_smaller_part(concatenate: Instruction, part: Instruction) -> bool:
     """True if another operand of a concatenate is longer."""
-    d = concatenate.dimensions[0]
+    d = concatenate.dimension
     return any(o.sizes[d] > part.sizes[d] for o in concatenate.operands)

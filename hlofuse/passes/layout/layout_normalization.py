@@ -219,7 +219,7 @@ class _Visitor:
         return self._added(hlo, inputs, **hlo.attributes.given("direction", "exponent_bits", "mantissa_bits"))
 
     def _ternary(self, hlo: Instruction) -> bool:
-        if hlo.operands[1].minor_to_major != hlo.minor_to_major:
+        if hlo.second.minor_to_major != hlo.minor_to_major:
             raise NotRepresentable(f"{hlo.name} has another layout than its operands")
         return self._derived(hlo, _normal_inputs(hlo))
 
@@ -241,7 +241,7 @@ class _Visitor:
 
     def _concatenate(self, hlo: Instruction) -> bool:
         inputs = _normal_inputs(hlo)
-        at = to_memory(hlo.shape).index(hlo.dimensions[0])
+        at = to_memory(hlo.shape).index(hlo.dimension)
         return self._derived(hlo, inputs, dimensions=[at])
 
     def _reduce_window(self, hlo: Instruction) -> bool:

@@ -290,7 +290,7 @@ def _record(computation: Computation, first: int, reader: str, recorder: Recorde
 
 def _copy_in_branch(branch: ComputationConstraint, given: Shape, wanted: Shape) -> None:
     computation: Computation = branch.computation
-    parameter = computation.parameters[0]
+    parameter = computation.parameter
     parameter.shape = given
     replace_users(list(parameter.users), parameter, copied(parameter, wanted))
     branch.parameters[0] = given

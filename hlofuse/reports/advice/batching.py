@@ -49,7 +49,7 @@ class Batch:
 
     @property
     def given(self) -> Instruction:
-        return self.body.parameters[0]
+        return self.body.parameter
 
     @staticmethod
     def of(loop: Instruction, in_any_order: bool = False) -> "Batch | None":
@@ -168,7 +168,7 @@ class Batch:
         after = self.body.root.operands[x.tuple_index]
         if after.opcode != "add" or not is_element(after.operand, self.given, x.tuple_index):
             return False
-        return integer_of(after.operands[1]) == 1 and integer_of(self.init[x.tuple_index]) == 0
+        return integer_of(after.second) == 1 and integer_of(self.init[x.tuple_index]) == 0
 
     def _place(self, starts: Sequence[Instruction]) -> int:
         """1 for the place of this iteration along the first dimension, −1 counted from the end, else 0."""
@@ -282,7 +282,7 @@ class Batch:
         if counter is None or not x.users or not self.knows(*init):
             return None
         body, number = body_of(x), counter.index
-        given = body.parameters[0]
+        given = body.parameter
         results = list(enumerate(body.root.operands))
         differ = {k for k, o in enumerate(init) if o in self.computed}
         before = -1
@@ -340,7 +340,7 @@ class Batch:
     def _at_indices(self, x: Instruction) -> Instruction | None:
         """A gather or scatter; of a table that all iterations read, at further indices."""
         if x.opcode == "gather" and (table := self.fixed.get(x.operand)) is not None:
-            return self._copy(x, [table, self.over_all(x.operands[1])], **_after_leading(x))
+            return self._copy(x, [table, self.over_all(x.second)], **_after_leading(x))
         if x.operand_count > 3:
             return None
         sizes = numbers_of(x, "slice_sizes")
@@ -349,7 +349,7 @@ class Batch:
 
     def _convolution(self, x: Instruction) -> Instruction | None:
         """One convolution, of which the iterations are further images; None where the filters differ."""
-        filters = self.fixed.get(x.operands[1])
+        filters = self.fixed.get(x.second)
         labels = labels_of(x)
         if filters is None or x.raw("batch_group_count", "1") != "1":
             return None
@@ -565,7 +565,7 @@ def carry(
     loop: Instruction, first: Sequence[Instruction]
 ) -> tuple[list[Instruction], list[Instruction], Instruction]:
     """Further elements of the state: these in the body, all after the loop, and the body's new root."""
-    size = len(loop.shape.tuple_shapes)
+    size = loop.tuple_size
     body = body_of(loop)
     init = make.tuple_of(loop, [*loop.operand.operands, *first])
     _, given = (replace_parameter(part, init.shape) for part in (condition_of(loop), body))
@@ -637,7 +637,7 @@ def sum_in_carry(loop: Instruction) -> bool:
             others = [d - 1 for d in total.dimensions if d]
             add = total.to_apply
             end = after[place]
-            replace(total, make.reduce(total, end, total.operands[1], others, add) if others else end)
+            replace(total, make.reduce(total, end, total.second, others, add) if others else end)
         sum_in_carry(after[0].operand)
         return True
     return False

@@ -40,13 +40,13 @@ def write_ring(loop: Instruction) -> bool:
     counter, body, found = plain_counter(loop), body_of(loop), False
     if counter is None or loop.is_root or any(u.opcode != "get-tuple-element" for u in loop.users):
         return False
-    given = body.parameters[0]
+    given = body.parameter
     for k, x in enumerate(body.root.operands):
         shift = _shift(x, given, k)
         if shift is None or body.root.operands.count(x) > 1:
             continue
         joined, new, is_newest_first = shift
-        along, window = joined.dimensions[0], make.get_tuple_element(new, given, k)
+        along, window = joined.dimension, make.get_tuple_element(new, given, k)
         size, rows = window.sizes[along], new.sizes[along]
         own = [x, *(u for u in given.users if u.tuple_index == k)]
         skipped = {body.root, joined, x, *(o for o in joined.operands if o.user_count == 1)} - {new}
@@ -120,7 +120,7 @@ def _is_of_row(x: Instruction, stack: Instruction) -> bool:
     if x.sizes != stack.sizes[1:]:
         return False
     return x.opcode != "scatter" or (
-        x.operand_count == 3 and int(x.attributes["index_vector_dim"]) >= x.operands[1].rank - 1
+        x.operand_count == 3 and int(x.attributes["index_vector_dim"]) >= x.second.rank - 1
     )
 
 
@@ -174,7 +174,7 @@ def compute_again(loop: Instruction) -> bool:
             root.replace_operand(place, make.dynamic_update_slice(root, whole, row, starts))
         stacks = dict(zip(moving, state[len(state) - len(moving) :], strict=True))
         again, _, root = carry(after, [stacks.get(x) or forward.init[x.tuple_index] for x in given])
-        number = reads[0][1].operands[1]
+        number = reads[0][1].second
         values = dict.fromkeys(forward.numbers, number)
         for x, value in zip(given, again, strict=True):
             values[x] = row_at(root, value, number, x.shape) if x in stacks else value
@@ -207,7 +207,7 @@ def _shift(
     joined = x.operand if row is not None else x
     if joined.opcode != "concatenate" or joined.operand_count != 2:
         return None
-    along = joined.dimensions[0]
+    along = joined.dimension
     first, second = joined.operands
     is_first = first.sizes[along] < second.sizes[along]
     rest, new = (second, first) if is_first else (first, second)
@@ -256,7 +256,7 @@ def wait_for_reads(loop: Instruction) -> bool:
         chain = [x]
         while chain[-1].opcode in _UPDATES:
             chain.append(chain[-1].operand)
-        if len(chain) < 2 or not is_element(chain[-1], body.parameters[0], k):
+        if len(chain) < 2 or not is_element(chain[-1], body.parameter, k):
             continue
         for value, update in zip(chain[1:], chain, strict=False):
             reads = [u for u in value.users if u is not update]
@@ -355,7 +355,7 @@ def stack_state(loop: Instruction) -> bool:
     counter, body, found = plain_counter(loop), body_of(loop), False
     if counter is None or loop.operand.opcode != "tuple":
         return False
-    state, given = enumerate(body.root.operands), body.parameters[0]
+    state, given = enumerate(body.root.operands), body.parameter
     changed = [(k, x) for k, x in state if k != counter.index and not is_element(x, given, k)]
     for group in _equivalent(changed):
         lanes = [x for _, x in group]
@@ -365,7 +365,7 @@ def stack_state(loop: Instruction) -> bool:
         init = Together(first, is_flat=False)
         init.join(first)
         inside, after, root = carry(loop, [init.over_all(first[0])])
-        given, loop = body.parameters[0], after[0].operand
+        given, loop = body.parameter, after[0].operand
         elements = [next((u for u in given.users if u.tuple_index == k), given) for k, _ in group]
         both = Together(lanes, is_flat=False)
         both.lanes[elements[0]], both.computed[elements[0]] = elements, inside[0]
@@ -396,12 +396,12 @@ def reduce_as_vector(x: Instruction) -> bool:
         terms = [o.through("reshape") for o in stacked]
         if not combines_by(x, opcode) or any(t.shape != x.shape for t in terms):
             return False
-        terms.append(x.operands[1])
+        terms.append(x.second)
     if opcode == "add":  # jnp.vdot(g, g)
         dots = [t for t in terms if t.opcode == "dot" and t.operand.element_type == x.element_type]
         terms = [((t in dots and as_sum(t)) or (t,))[0] for t in terms]
     sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and t.user_count == 1]
-    sums = [t for t in sums if (is_total(t) if opcode == "add" else t.operands[1] is sums[0].operands[1])]
+    sums = [t for t in sums if (is_total(t) if opcode == "add" else t.second is sums[0].second)]
     groups = _equivalent((k, t.operand) for k, t in enumerate(sums))
     found = max(groups, key=len, default=[])
     if not found:
@@ -411,7 +411,7 @@ def reduce_as_vector(x: Instruction) -> bool:
     whole.join(lanes)
     if not whole.lanes:
         return False
-    new = make.reduce(x, whole.over_all(lanes[0]), sums[0].operands[1], [0], sums[0].to_apply)
+    new = make.reduce(x, whole.over_all(lanes[0]), sums[0].second, [0], sums[0].to_apply)
     taken = {sums[k] for k, _ in found}
     return replace(x, fold(x, opcode, [new, *(t for t in terms if t not in taken)]))
 
@@ -449,7 +449,7 @@ def batch_operands(x: Instruction) -> bool:
     new = whole.over_all(lanes[0])
     if x.opcode == "add":
         return replace(x, fold(x, "add", [total_of(x, new, [0]), *(t for t in terms if t not in lanes)]))
-    return replace(x, moved(x, new, 0, x.dimensions[0]))
+    return replace(x, moved(x, new, 0, x.dimension))
 
 
 _stacked, _waiting = changed_by(stack_state, "while"), changed_by(wait_for_reads, "while")

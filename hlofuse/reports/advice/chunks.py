@@ -29,7 +29,7 @@ def compute_in_parts(x: Instruction) -> bool:
     if size < 2 * limit or any(i.byte_size > size for i in entry if i.is_array):
         return False
     if (root := entry.root).opcode in ("topk", *_SEVERAL) and root.is_tuple:
-        entry.root = make.tuple_of(root, make.elements(root, range(len(root.shape.tuple_shapes))))
+        entry.root = make.tuple_of(root, make.elements(root, range(root.tuple_size)))
     sizes, needed = x.sizes, -(-_SMALLER * size // limit)
     for d in sorted(range(x.rank), key=lambda d: -min(sizes[d], needed)):
         count = next(n for n in range(min(sizes[d], needed), sizes[d] + 1) if sizes[d] % n == 0)

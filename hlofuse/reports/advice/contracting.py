@@ -186,7 +186,7 @@ def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
         yield x, dims_of(x)
         return
     if x.opcode == "divide":
-        below, own = spread_factor(x.operands[1])
+        below, own = spread_factor(x.second)
         if len(own) < x.rank and below.element_type == x.element_type and x.element_type in FLOATING_TYPES:
             inverse = make.binary(x, "divide", make.scalar_like(below, 1), below)
             yield from _multiplied(x.operand, levels - 1)
@@ -253,7 +253,7 @@ def _distributed(x: Instruction) -> Instruction:
         return _cut(x, x.operand)
     if x.opcode != "multiply" and not is_mask:
         return x
-    place = int(is_mask or x.operands[1].opcode in _SUMS)
+    place = int(is_mask or x.second.opcode in _SUMS)
     total = x.operands[place]
     if is_mask and total.opcode == "dot":
         return _masked(x, total)
@@ -298,13 +298,13 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     if below is not value and below.sizes == without_ones(value.shape).dimensions:
         places = [k for k, n in enumerate(value.sizes) if n > 1]
         along = [places.index(d) for d in x.dimensions if d in places]
-        new = make.reduce(x, below, x.operands[1], along, x.to_apply)
+        new = make.reduce(x, below, x.second, along, x.to_apply)
         replace(x, new)
         x, value = new, below
     labels = dims_of(value)
     if opcode == "dot" and (value := _distributed(value)).opcode in _SUMS:  # as of a bias
         terms = [make.copy_of(o, o.operands) if o.operands else o for o in value.operands]
-        sums = [make.copy_of(x, [t, x.operands[1]]) for t in terms]
+        sums = [make.copy_of(x, [t, x.second]) for t in terms]
         total = fold(x, value.opcode, sums)
         found = [product_of_sums(s, opcode) for s in sums]
         for s, is_summed in zip(sums, found, strict=True):
@@ -470,13 +470,13 @@ def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> 
         if joined.opcode != "concatenate" or not any(map(chosen, joined.operands)):
             continue
         other, own = factors[1 - side]
-        number = labels[joined.dimensions[0]]
+        number = labels[joined.dimension]
         if number >= 0 and (number in own or not of_rows):
             continue
         terms = Instructions()
         start = 0
         for o in joined.operands:
-            end = start + o.sizes[joined.dimensions[0]]
+            end = start + o.sizes[joined.dimension]
             c = other if number >= 0 else make.part(x, other, start, end, own.index(number))
             sizes = [end - start if d == number else n for d, n in enumerate(x.sizes)]
             shape = with_dimensions(x.shape, sizes)
@@ -558,7 +558,7 @@ class View(Struct):
             return None
         value, order = found
         along = [k for k, d in enumerate(order) if d in full and d not in labels]
-        new = make.reduce(x, value, x.operands[1], along, x.to_apply)
+        new = make.reduce(x, value, x.second, along, x.to_apply)
         return new, [d for d in order if d in labels or d not in full]
 
     def _reshaped(
@@ -665,5 +665,5 @@ def on_diagonal(x: Instruction) -> tuple[list[int], Instruction]:
         test, values = sorted(x.operands, key=lambda o: not equal_places(o))
         return equal_places(test), values
     if is_masked(x):
-        return equal_places(x.operand), x.operands[1]
+        return equal_places(x.operand), x.second
     return [], x

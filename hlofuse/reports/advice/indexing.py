@@ -13,7 +13,7 @@ from .written import fold, replace
 
 def _maximum(x: Instruction) -> Instruction | None:
     """The search for the largest element, by whose index `x` reads the same array."""
-    found = (i.operand for i in origins(x.operands[1]) if i.opcode == "get-tuple-element")
+    found = (i.operand for i in origins(x.second) if i.opcode == "get-tuple-element")
     return next((i for i in found if i.opcode == "reduce" and x.operand in i.operands), None)
 
 
@@ -22,7 +22,7 @@ def _read_maximum(x: Instruction) -> bool:
     if found is None or found.operand is not x.operand:
         return False
     user = only_reader(x)
-    checked = user if user is not None and user.opcode == "select" and user.operands[1] is x else x
+    checked = user if user is not None and user.opcode == "select" and user.second is x else x
     value = make.get_tuple_element(found, found, 0)
     for view in [u for u in checked.users if u.opcode == "bitcast" and u.shape == value.shape]:
         view.replace_all_uses_with(value)

@@ -110,11 +110,11 @@ class _Unrolling:
         for part in (condition, body):
             replace_parameter(part, Shape.tuple_of(shapes))
         test = condition.root
-        number = make.get_tuple_element(test, condition.parameters[0], self._number)
+        number = make.get_tuple_element(test, condition.parameter, self._number)
         last = make.scalar(test, number.element_type, trips)
         condition.root = make.compare(test, "LT", number, last)
         drop_unused(condition)
-        given = body.parameters[0]
+        given = body.parameter
         body.root = make.tuple_of(given, self._iterations(given, make.elements(given, range(len(shapes)))))
         drop_unused(body)
         first = [_in_shape(o, shape) for o, shape in zip(init, shapes, strict=True)]
@@ -139,7 +139,7 @@ class _Unrolling:
         return self._state
 
     def _iterate(self, iteration: int) -> None:
-        given, root = self._body.parameters[0], self._body.root
+        given, root = self._body.parameter, self._body.root
         new = {}
         for x in self._body.post_order():
             along = self._own_part(x)
@@ -148,7 +148,7 @@ class _Unrolling:
             elif along is not None and x.opcode == "dynamic-slice":
                 new[x] = self._part(x, along, iteration)
             elif along is not None:
-                new[x] = self._updated(x, along, new[x.operands[1]])
+                new[x] = self._updated(x, along, new[x.second])
             elif x is not given and x is not root:
                 new[x] = self._at.parent.add_instruction(x.clone([new[o] for o in x.operands]))
                 if x.opcode in ("fusion", *CONTROL_FLOW):
@@ -159,9 +159,9 @@ class _Unrolling:
         """The dimension of which each iteration reads, or writes, one element of an array."""
         if x.opcode not in ("dynamic-slice", "dynamic-update-slice"):
             return None
-        given, carried = self._body.parameters[0], x.operand
+        given, carried = self._body.parameter, x.operand
         reads = x.opcode == "dynamic-slice"
-        part, starts = (x, x.operands[1:]) if reads else (x.operands[1], x.operands[2:])
+        part, starts = (x, x.operands[1:]) if reads else (x.second, x.operands[2:])
         along = [k for k, o in enumerate(starts) if integer_of(o) != 0]
         if len(along) != 1 or not is_element(starts[along[0]], given, self._number):
             return None
@@ -250,7 +250,7 @@ def _loops(
         if any(x.opcode.startswith("all-gather") and gathers_again(x) for x in body):
             return False
         results = enumerate(body.root.operands)
-        given = body.parameters[0]
+        given = body.parameter
         changed = [x for k, x in results if k != counter.index and not is_element(x, given, k)]
         return own in (None, is_own(loop)) and where(counter.trips, body, changed)
 
@@ -258,14 +258,14 @@ def _loops(
 
 
 def _swaps(trips: int, body: Computation, changed: Instructions) -> bool:
-    moved = (i for i in changed if i.operands and i.operand is body.parameters[0])
+    moved = (i for i in changed if i.operands and i.operand is body.parameter)
     return trips % 2 == 0 and any(i.byte_size > 1024 for i in moved)
 
 
 def _is_search(_trips: int, body: Computation, changed: Instructions) -> bool:
     """True for a binary search: two bounds close in on an element of a table."""
     choices = {i.operand for i in changed if i.opcode == "select"}
-    halves = any(i.opcode == "gather" and has(origins(i.operands[1]), "shift-right-logical") for i in body)
+    halves = any(i.opcode == "gather" and has(origins(i.second), "shift-right-logical") for i in body)
     return halves and len(choices) == 1 and len(changed) == 2
 
 
@@ -280,7 +280,7 @@ def choose_result(x: Instruction) -> bool:
     results = []
     for branch, given in zip(x.called_computations, x.operands[1:], strict=True):
         call = make.add(x, "call", x.shape, [given], called=[("to_apply", branch)])
-        parts = make.elements(call, range(len(x.shape.tuple_shapes))) if x.is_tuple else [call]
+        parts = make.elements(call, range(x.tuple_size)) if x.is_tuple else [call]
         results.append(make.tuple_of(x, parts))
         inline(call)
     number, chosen = x.operand, list(results[-1].operands)

@@ -65,7 +65,7 @@ def is_column_reduction(x: Instruction) -> bool:
 
 
 def same_twice(x: Instruction) -> bool:
-    return value_of(x.operand) is value_of(x.operands[1])
+    return value_of(x.operand) is value_of(x.second)
 
 
 def each(
@@ -138,7 +138,7 @@ def is_constant(x: Instruction, value: int | None = None) -> bool:
 
 def is_below_zero(x: Instruction) -> bool:
     """True for the test whether a number is negative."""
-    return x.opcode == "compare" and x.raw("direction") == "LT" and is_constant(x.operands[1], 0)
+    return x.opcode == "compare" and x.raw("direction") == "LT" and is_constant(x.second, 0)
 
 
 def sum_of(x: Instruction | None) -> Instruction | None:
@@ -151,7 +151,7 @@ def sum_of(x: Instruction | None) -> Instruction | None:
 
 def is_total(x: Instruction) -> bool:
     """True for a sum of values and nothing else."""
-    return x.opcode == "reduce" and combines_by(x, "add") and is_constant(x.operands[1], 0)
+    return x.opcode == "reduce" and combines_by(x, "add") and is_constant(x.second, 0)
 
 
 def is_masked(x: Instruction) -> bool:

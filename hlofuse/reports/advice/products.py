@@ -82,7 +82,7 @@ def _parts_of(
     first, *rest = x.operands or (x,)
     parts: list[tuple[Elements | int, Instruction]]
     if x.opcode == "broadcast" and first.rank < 2:
-        yield np.broadcast_to(True, x.sizes), first, x.dimensions[0] if x.dimensions else None
+        yield np.broadcast_to(True, x.sizes), first, x.dimension if x.dimensions else None
         return
     if depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
         raise CannotEvaluate
@@ -290,7 +290,7 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
             continue
         if x.element_type != solved.element_type or (row < 0 and x.element_type not in FLOATING_TYPES):
             continue  # an adjoint has no flipped form
-        inner = solved.operands[1], labels
+        inner = solved.second, labels
         given = (c, own) if row < 0 else contracted(x, inner, (c, own), result)
         shape = replaced(solved.shape, dimensions=(*solved.sizes[:-1], columns))
         right = over(x, given, order, sizes)
@@ -356,7 +356,7 @@ class _Triangle(NamedTuple):
         is_plain = side == "NO_TRANSPOSE" or "trans_x = 78" in call
         is_unit = x.raw("unit_diagonal") == "true" or "diag = 85" in call
         has_form = _is_from_left(x) and (is_plain or is_transposed) and is_unit == lower  # as LU has it
-        return cls(x.operand, x.operands[1], lower, is_transposed) if has_form else None
+        return cls(x.operand, x.second, lower, is_transposed) if has_form else None
 
 
 def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, Instruction] | None:
@@ -367,19 +367,19 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
     if outer is None or inner is None or outer.factors is not inner.factors:
         return None
     flipped = outer.is_transposed
-    factors = outer.factors.operands[1] if outer.factors.opcode == "select" else outer.factors
+    factors = outer.factors.second if outer.factors.opcode == "select" else outer.factors
     call = source(factors).operand if source(factors).opcode == "get-tuple-element" else x
     is_pair = (inner.is_lower, inner.is_transposed, outer.is_lower) == (not flipped, flipped, flipped)
     if not is_pair or "getrf" not in str(call.raw("custom_call_target")):
         return None
     below = x
-    while flipped and below.user_count == 1 and below.users[0].opcode == "reshape":
-        below = below.users[0]
-    swapped = below.users[0] if flipped and below.users else source(inner.given)
+    while flipped and below.user_count == 1 and below.user.opcode == "reshape":
+        below = below.user
+    swapped = below.user if flipped and below.users else source(inner.given)
     sizes = {y.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
     if swapped.opcode != "gather" or swapped.sizes != swapped.operand.sizes:
         return None
-    if len(sizes) > 1 or call not in reach([swapped.operands[1]], lambda y: y.operands):
+    if len(sizes) > 1 or call not in reach([swapped.second], lambda y: y.operands):
         return None  # in the order of its pivots
     if flipped:
         return call.operand, inner.given, swapped, source(outer.given)
@@ -461,7 +461,7 @@ def _where_written(x: Instruction, cache: dict[Instruction, Elements], depth: in
         with suppress(CannotEvaluate):
             return np.where(elements(x.operand, {}, MOST_EVALUATED), *parts[1:])
         return parts[1] | parts[2]
-    indices = formula_values(x.operands[1]) if parts and x.opcode == "scatter" else None
+    indices = formula_values(x.second) if parts and x.opcode == "scatter" else None
     is_each = indices is not None and numbers_of(x, "scatter_dims_to_operand_dims") == tuple(dims_of(x))
     if indices is None or not is_each or indices.shape != (*x.operands[2].sizes, x.rank):
         return np.ones(x.sizes, bool)
@@ -541,7 +541,7 @@ def _multiply_filters(x: Instruction) -> bool:
     for (value, own), (weights, names) in both_orders(labelled(x)):
         if value.opcode != "convolution" or value.raw("batch_group_count", "1") != "1":
             continue
-        labels, filters = labels_of(value), value.operands[1]
+        labels, filters = labels_of(value), value.second
         feature = labels.output.index("f")
         is_matrix = [d for d in own if d in names] == [-1] and weights.rank == 2
         if not is_matrix or own[feature] >= 0 or filters.element_type != x.element_type:
@@ -628,9 +628,9 @@ def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None
 
 def _by_squares(x: Instruction) -> bool:
     """Powers with whole exponents that a formula writes become products of squares, one for each bit."""
-    number, one = make.convert(x, x.operands[1], "s32"), make.scalar_like(x.operand, 1)
+    number, one = make.convert(x, x.second, "s32"), make.scalar_like(x.operand, 1)
     value = total = x.operand
-    given = formula_values(spread(x.operands[1])[0])
+    given = formula_values(spread(x.second)[0])
     is_wide = x.element_type in ("f32", "f64")  # others are rounded after each product
     if given is None or not is_wide or not np.isin(given, range(1 << _FEW)).all() or given.max(initial=0) < 2:
         return False
@@ -662,7 +662,7 @@ def _sum_once(x: Instruction) -> bool:
         parts.append(summand)
     first = found[0][1][0]
     added = fold(x, "add", parts)
-    new = make.reduce(x, added, first.operands[1], first.dimensions, first.to_apply)
+    new = make.reduce(x, added, first.second, first.dimensions, first.to_apply)
     taken = {t for t, _ in found}
     return replace(x, fold(x, "add", [new, *(t for t in terms if t not in taken)]))
 
@@ -677,7 +677,7 @@ def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
         return [spread_factor(whole)]
     found = [spread_factor(o) for o in f.operands]
     for g in reversed(scaled):
-        scale = spread_factor(g.operands[1])
+        scale = spread_factor(g.second)
         found = [on_both(x, g.opcode, t, scale) for t in found]
     return found
 
@@ -745,7 +745,7 @@ def _multiply_differences(x: Instruction) -> bool:
 def root_for_power(x: Instruction) -> bool:
     """x to a power of quarters below 4, or one of these below 1, becomes products with square roots."""
     base = x.operand
-    given = source(x.operands[1])
+    given = source(x.second)
     is_negated = given.opcode == "negate"  # where XLA divided by the power
     exponent = scalar_of(source(given.operand) if is_negated else given)
     if not isinstance(exponent, float):

@@ -109,7 +109,7 @@ def _square_deviations(x: Instruction) -> bool:
         return False
     deviation = make.binary(x, "subtract", array, make.broadcast(x, array.shape, mean, remaining))
     squares = make.binary(x, "multiply", deviation, deviation)
-    new = make.copy_of(total, (squares, total.operands[1]))
+    new = make.copy_of(total, (squares, total.second))
     x.replace_all_uses_with(make.copy_of(scaled, [new if o is total else o for o in scaled.operands]))
     return True
 
@@ -121,7 +121,7 @@ def sum_squares(x: Instruction) -> bool:
     is_column_total = is_total(x) and is_column_reduction(x)
     if not (is_square and is_column_total and squares.operand.opcode == "subtract"):
         return False
-    array, mean = squares.operand.operand, spread_factor(squares.operand.operands[1])
+    array, mean = squares.operand.operand, spread_factor(squares.operand.second)
     total = next((u for u in array.users if is_total(u) and u.dimensions == x.dimensions), None)
     rest = others(array.rank, x.dimensions)
     size = array.element_count // max(x.element_count, 1)

@@ -406,7 +406,7 @@ def _one_window(x: Instruction, labels: list[int], along: int, number: Instructi
     if not is_plain or {*window} != {WindowDimension(1)} or max(start, 0) >= end:
         return None
     part = make.part(x, x.operand, max(start, 0), end, place)
-    return make.reduce(x, part, x.operands[1], [place], x.to_apply), [d for d in labels if d != along]
+    return make.reduce(x, part, x.second, [place], x.to_apply), [d for d in labels if d != along]
 
 
 def _map_table(x: Instruction) -> bool:
@@ -427,7 +427,7 @@ def _map_table(x: Instruction) -> bool:
         for user in [u for u in joined.users if u.opcode == "dot"]:
             multiply_apart(user, lambda o: o is x)
     indices = places.indices
-    if (chosen := only_reader(x)) is not None and chosen.opcode == "select" and chosen.operands[1] is x:
+    if (chosen := only_reader(x)) is not None and chosen.opcode == "select" and chosen.second is x:
         is_inside, labels = spread_factor(chosen.operand)
         filled = chosen.operands[2].through("broadcast", "reshape")
         is_one = not filled.sizes and is_inside.element_type == "pred"
@@ -469,7 +469,7 @@ def _rows_of(x: Instruction) -> tuple[Numbers, int] | None:
     is_plain = firsts[0] == firsts[1] and firsts[2] == tuple(others) and rows.rank == table.rank
     if not is_plain or len(others) != rows.rank - 1 or x.operand_count > 3:
         return None
-    found = numbers(x.operands[1])
+    found = numbers(x.second)
     whole = all(rows.dimensions[d] == table.dimensions[d] for d in others)
     return (found, firsts[0][0]) if found is not None and whole else None
 
@@ -500,7 +500,7 @@ def _window(x: Instruction) -> bool:
     if last is not None and (last >= size or found.first < 0):
         return False
     if found.step == 1:
-        starts = starts_at(x, len(sizes), found.start(x, x.operands[1].element_type), along)
+        starts = starts_at(x, len(sizes), found.start(x, x.second.element_type), along)
         old = make.dynamic_slice(x, table, starts, sizes)
         if x.opcode == "gather":
             return replace(x, old)
@@ -541,8 +541,8 @@ def _scatter_stacked(x: Instruction) -> bool:
     if not x.users or segments is None:
         return False
     same = [x]
-    for u in x.operands[1].users:
-        fits = u.users and u.opcode == "scatter" and u.operands[1] is x.operands[1]
+    for u in x.second.users:
+        fits = u.users and u.opcode == "scatter" and u.second is x.second
         fits = fits and _summed_rows(u) == segments
         if fits and not any(depends_on(u, v) or depends_on(v, u) for v in same):
             same.append(u)
@@ -560,7 +560,7 @@ def _scatter_stacked(x: Instruction) -> bool:
 
     init = joined(0)
     updates = joined(2)
-    operands = [init, x.operands[1], updates]
+    operands = [init, x.second, updates]
     new = make.copy_of(x, operands, init.shape, update_window_dims=[updates.rank - 1])
     start = 0
     for u, part in zip(same, init.operands, strict=True):
@@ -596,7 +596,7 @@ def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] |
     is_plain = dims == [*range(rank), *[None] * (value.rank - rank)] and rank > 0
     if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
         return None
-    summands = value.operands[1] if is_masked(value) else None
+    summands = value.second if is_masked(value) else None
     for labels, number in both_orders(test.operands):
         if (n := integer_of(spread(number)[0])) is not None:
             return labels, summands, n
@@ -635,7 +635,7 @@ def _slice_windows(x: Instruction) -> bool:
     along, *others = total.dimensions
     count = value.sizes[along]
     is_plain = total.operand_count == 2 and not others and combines_by(total, root.opcode)
-    if not is_plain or not is_neutral(total, total.operands[1]):
+    if not is_plain or not is_neutral(total, total.second):
         return False
     if not 1 < count <= _STEPS or not has(origins(value), "gather"):
         return False
@@ -916,7 +916,7 @@ def _choose_rows(
 ) -> bool:
     """A scatter of one row to each place becomes a choice; `is_summed`: sums become a one-hot product."""
     opcode, root = ("add" if is_summed else "parameter"), x.to_apply.root
-    if not combines_by(x, opcode) or root is x.to_apply.parameters[0]:
+    if not combines_by(x, opcode) or root is x.to_apply.parameter:
         return False
     form = _scattered_rows(x) or x
     table, indices, updates = form.operands

@@ -111,7 +111,7 @@ def _masked(x: Instruction) -> Iterator[InstructionSequence]:
             below = others.through("reshape")  # it removes sizes of one
             if below.opcode != "subtract" or not is_constant(below.operand, 1):
                 continue
-            subtracted, there = spread(below.operands[1])
+            subtracted, there = spread(below.second)
             if below is not others:
                 there = [t for t, n in zip(there, below.sizes, strict=True) if n != 1]
             is_same = subtracted is test and len(there) == others.rank
@@ -128,7 +128,7 @@ def _is_second_scatter(x: Instruction) -> bool:
 
 def _scatter_once(x: Instruction) -> bool:
     first = x.operand
-    if first.opcode != "scatter" or x.operands[1].rank != 2:
+    if first.opcode != "scatter" or x.second.rank != 2:
         return False
     joined = [make.concatenate(x, [first.operands[k], x.operands[k]], 0) for k in (1, 2)]
     x.replace_all_uses_with(make.copy_of(x, [first.operand, *joined]))
@@ -144,9 +144,9 @@ def add_to_rows(x: Instruction) -> bool:
     update = x.operands[2]
     while (user := only_reader(last)) is not None and last in user.operands and not is_backward(user):
         others = [o for o in user.operands if o is not last]
-        if others and (user.opcode == "add" or (user.opcode == "subtract" and user.operands[1] is last)):
+        if others and (user.opcode == "add" or (user.opcode == "subtract" and user.second is last)):
             update = update if user.opcode == "add" else make.unary(x, "negate", update)
-            new = make.copy_of(x, [others[0], x.operands[1], update])
+            new = make.copy_of(x, [others[0], x.second, update])
             user.replace_all_uses_with(new)
             _donate(new)
             return True
@@ -169,7 +169,7 @@ def choose_written(x: Instruction) -> bool:
     for new, old in both_orders(sides):
         if new.opcode != "scatter" or new.operand is not old or new.user_count > 1:
             continue
-        indices = new.operands[1]
+        indices = new.second
         kind = indices.element_type
         last = int(bounds(kind)[1] or 0)
         batch = (numbers_of(new, f"{n}_batching_dims") for n in ("input", "scatter_indices"))

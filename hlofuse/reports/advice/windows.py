@@ -77,7 +77,7 @@ def _by_dimension(x: Instruction) -> bool:
     """A window over several dimensions becomes one over each, those that leave out most places first."""
     window = list(window_of(x))
     along = [d for d, w in enumerate(window) if w.size > 1]
-    if x.operand_count != 2 or not is_neutral(x, x.operands[1]):
+    if x.operand_count != 2 or not is_neutral(x, x.second):
         return False
     if any(w.base_dilation > 1 for w in window):
         return False
@@ -95,7 +95,7 @@ def _by_dimension(x: Instruction) -> bool:
         own = tuple(w if d in taken else WindowDimension(1) for d, w in enumerate(window))
         sizes = [x.sizes[d] if d in taken else n for d, n in enumerate(sizes)]
         shape = with_dimensions(x.shape, sizes)
-        value = make.reduce_window(x, shape, [value, x.operands[1]], x.to_apply, Window(own))
+        value = make.reduce_window(x, shape, [value, x.second], x.to_apply, Window(own))
     return replace(x, value)
 
 
@@ -145,7 +145,7 @@ def _transform_filter(x: Instruction) -> bool:
     is_plain = all(w.stride == w.window_dilation == 1 and not w.window_reversal for w in window)
     taps = prod(w.size for w in window)
     channels = x.operand.sizes[labels.lhs.index("f")]
-    filters_of_each = x.operands[1].element_count // taps
+    filters_of_each = x.second.element_count // taps
     is_each = channels in (1, filters_of_each) and x.raw("feature_group_count", "1") == str(channels)
     is_plain = is_plain and x.raw("batch_group_count", "1") == "1"
     if not (is_plain and is_each and 0 < len(window) < 4) or x.element_type != "f32":
@@ -153,7 +153,7 @@ def _transform_filter(x: Instruction) -> bool:
     spatial = [*map(str, range(len(window)))]
     order = [labels.lhs.index(k) for k in ("b", "f", *spatial)]
     value = make.transpose(x, x.operand, order)
-    filters = make.transpose(x, x.operands[1], [labels.rhs.index(k) for k in ("o", "i", *spatial)])
+    filters = make.transpose(x, x.second, [labels.rhs.index(k) for k in ("o", "i", *spatial)])
     along = range(2, value.rank)
     filters = make.add(x, "reverse", filters.shape, [filters], dimensions=along)
     for d, w in zip(along, window, strict=True):
@@ -327,7 +327,7 @@ def _cumulate_by_product(x: Instruction) -> bool:
         return False
     d, is_forward = found
     n = x.sizes[d]
-    if n > 512 or x.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
+    if n > 512 or x.element_count < MIN_ELEMENTS or not is_constant(x.second, 0):
         return False
     square = array("s32", [n, n])
     direction = "LE" if is_forward else "GE"
@@ -355,8 +355,8 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     given = moved(x, x.operand, d, 0)  # a scan takes rows of the first dimension
     n = given.sizes[0]
     row = [1, *given.sizes[1:]]
-    start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1])
-    whole = make.broadcast(x, given.shape, x.operands[1])
+    start = make.broadcast(x, with_dimensions(x.shape, row), x.second)
+    whole = make.broadcast(x, given.shape, x.second)
 
     def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
         total, values, found_rows = state
@@ -436,10 +436,10 @@ def _grows(x: Instruction) -> bool:
     if x.opcode == "exponential":
         shifted = x.operand
         return shifted.opcode == "subtract" and any(
-            combines_by(i, "maximum") and shifted.operand in i.operands for i in origins(shifted.operands[1])
+            combines_by(i, "maximum") and shifted.operand in i.operands for i in origins(shifted.second)
         )
     if x.opcode == "divide":
-        total = source(x.operands[1])
+        total = source(x.second)
         return is_total(total) and total.operand.opcode == "exponential" and _grows(total.operand)
     return x.opcode in ("add", "subtract")
 
@@ -470,11 +470,11 @@ def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
 
 
 def _has_numbers(x: Instruction) -> bool:
-    return x.operand_count == 2 and x.operands[1].element_type in _NUMBERS
+    return x.operand_count == 2 and x.second.element_type in _NUMBERS
 
 
 def _has_places(x: Instruction) -> bool:
-    return _has_numbers(x) and counted_along(_given(x)[-1]) == x.dimensions[0]
+    return _has_numbers(x) and counted_along(_given(x)[-1]) == x.dimension
 
 
 def _given(x: Instruction) -> list[Instruction]:
@@ -491,9 +491,9 @@ def _write_ranks(x: Instruction) -> bool:
     is_same = order.element_type == x.operands[-1].element_type
     if not is_order or not is_same or not _has_places(x) or not _has_low_first(x):
         return False
-    ranks = _written_at(x, order, x.operands[1])
+    ranks = _written_at(x, order, x.second)
     for element in list(x.users):
-        element.replace_all_uses_with(ranks if element.tuple_index else x.operands[1])
+        element.replace_all_uses_with(ranks if element.tuple_index else x.second)
     return True
 
 
@@ -532,7 +532,7 @@ def _count_places(x: Instruction) -> bool:
     number = make.iota(x, ones.shape, along)
     later = make.binary(x, "subtract", make.binary(x, "add", count, number), before)
     places = make.select(x, is_first, make.binary(x, "subtract", before, make.scalar_like(before, 1)), later)
-    order = _written_at(x, places, x.operands[1])
+    order = _written_at(x, places, x.second)
     first, second = (make.scalar_like(key, v) for v in (values[::-1] if is_true else values))
     keys = make.select(x, make.compare(x, "LT", number, count), first, second)
     for element in list(x.users):

@@ -162,7 +162,7 @@ def onehot(x: Instruction) -> tuple[Instruction, int] | None:
             return None
         indices = limited(indices, count - 1)
         return make.resized(x, indices, [sizes[d] for d in rest]), order.index(offsets[0])
-    if is_masked(x) and is_constant(x.operands[1], 1):
+    if is_masked(x) and is_constant(x.second, 1):
         x = x.operand
     for classes, indices, dims in _numbered(x):
         others = [dims[d] for d in order if d is not None and d != classes]
@@ -286,7 +286,7 @@ def replace(x: Instruction, new: Instruction) -> bool:
 def written_part(x: Instruction) -> tuple[Instruction, dict[int, Instruction]] | None:
     """The part of an array that is written at one place, and its starts; None for other operations."""
     if x.opcode == "dynamic-update-slice":
-        return x.operands[1], dict(enumerate(x.operands[2:]))
+        return x.second, dict(enumerate(x.operands[2:]))
     names = ("inserted_window_dims", "scatter_dims_to_operand_dims")
     along, places = (numbers_of(x, n) if x.opcode == "scatter" else () for n in names)
     if len(along) != 1 or along != places or x.operand_count > 3 or not combines_by(x, "parameter"):
