@@ -1,9 +1,8 @@
 """`hlofuse devices`: the GPUs and TPUs whose numbers come with hlofuse."""
 
-from typing import TYPE_CHECKING
-
 import click
 from msgspec import to_builtins
+from rich.console import Console
 
 from hlofuse.cost.cpu.device import CHOICE, chosen_cpu, cpu_names
 from hlofuse.cost.gpu.device import XLAS_OWN, DeviceDescription, device_names, load_device
@@ -11,9 +10,6 @@ from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.format.terminal import Rows
 from .common.options import report_options
 from .common.output import Output
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @click.command("devices")
@@ -49,7 +45,7 @@ def _row(name: str, device: DeviceDescription | TpuDevice) -> tuple[str, ...]:
     return name, str(device.core_count), bandwidth, cache, architecture
 
 
-def _print(devices: dict[str, DeviceDescription | TpuDevice], console: "Console") -> None:
+def _print(devices: dict[str, DeviceDescription | TpuDevice], console: Console) -> None:
     figures = [(figure, "right") for figure in _FIGURES]
     rows = Rows(("device", "name"), *figures, ("architecture", "name"))
     for name, device in devices.items():
@@ -62,7 +58,7 @@ def _print(devices: dict[str, DeviceDescription | TpuDevice], console: "Console"
     console.print(f"CPUs: {CHOICE}={'|'.join(cpu_names())}, here {chosen_cpu().name}", style="dim")
 
 
-def _print_one(device: DeviceDescription | TpuDevice, console: "Console") -> None:
+def _print_one(device: DeviceDescription | TpuDevice, console: Console) -> None:
     for key, value in to_builtins(device).items():
         unit = ""
         if key.endswith("bandwidth") and value:

@@ -2,10 +2,11 @@
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec import to_builtins
+from rich.console import Console
 
 from hlofuse.format import printable
 from hlofuse.format.terminal import plain_table, print_sections
@@ -16,9 +17,6 @@ from hlofuse.rules.catalogue import Rule, catalogue, family_of
 from hlofuse.rules.pages import by_family, family_title, index_markdown, rule_markdown, rules_json, sections
 from .common.options import report_options
 from .common.output import Output
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @click.command("rule")
@@ -56,7 +54,7 @@ def _requested_rules(codes: Strings, rules_by_code: dict[str, Rule]) -> list[Rul
     return found
 
 
-def _print_list(rules: list[Rule], console: "Console") -> None:
+def _print_list(rules: list[Rule], console: Console) -> None:
     for letters, found in by_family(rules).items():
         console.print(f"{letters}  {printable(family_title(found[0]))}", style="bold")
         table = plain_table(("", "name"), ("", "name"), ("", "left"))
@@ -68,7 +66,7 @@ def _print_list(rules: list[Rule], console: "Console") -> None:
     console.print("hlofuse rule CODE shows one rule in full.")
 
 
-def _print_pages(rules: list[Rule], console: "Console") -> None:
+def _print_pages(rules: list[Rule], console: Console) -> None:
     for number, rule in enumerate(rules):
         if number:
             console.print()
