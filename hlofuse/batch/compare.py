@@ -4,9 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rich.console import Console
-
-from hlofuse.format.terminal import print_rest
+from hlofuse.format.terminal import Page
 from hlofuse.ir import Json, grouped, replace
 from hlofuse.library.answer import Answer
 from hlofuse.library.measuring import check_answer
@@ -65,9 +63,9 @@ def compared(before: Path, after: Path, tolerance: float = 0.0, strict: bool = F
     same = f"{counted - len(changed):,} of {counted:,} modules are the same"
     check = replace(check, modules=changed, others=tuple(others), notes=(same, *builds))
 
-    def draw(console: Console, limit: int = 10) -> None:
-        print_check(check, console, limit)
-        print_rest(console, changed, limit)
+    def draw(console: Page) -> None:
+        print_check(check, console, console.limit)
+        console.print_rest(changed)
 
     return check_answer("batch diff", check, draw)
 

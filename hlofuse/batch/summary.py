@@ -7,10 +7,8 @@ from string import Template
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
-from rich.console import Console
-
 from hlofuse.format import bytes_text, printable, us_text
-from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.terminal import Page, print_more, print_rows
 from hlofuse.ir import HlofuseError, Json
 from hlofuse.library.answer import Answer
 from .sources import SCHEMA, document, package
@@ -87,10 +85,10 @@ def _rows(link: "duckdb.DuckDBPyConnection", sql: str) -> list[Json]:
 
 
 def _answer(name: str, sections: Sections) -> Answer[Sections]:
-    def draw(console: Console, limit: int = 10) -> None:
+    def draw(console: Page) -> None:
         for title, rows in sections.items():
             if rows:
-                _print(title, rows, console, limit or len(rows))
+                _print(title, rows, console, console.limit or len(rows))
 
     return Answer(
         name,
@@ -103,7 +101,7 @@ def _answer(name: str, sections: Sections) -> Answer[Sections]:
     )
 
 
-def _print(title: str, rows: Sequence[Json], console: Console, limit: int) -> None:
+def _print(title: str, rows: Sequence[Json], console: Page, limit: int) -> None:
     """The first rows, with units, without columns that are empty; a single row as a list."""
     cells = {c: [_text(c, r[c], r.get(_FLOORS)) for r in rows[:limit]] for c in rows[0] if c != _FLOORS}
     shown = {_heading(c) if c.isidentifier() else c: c for c, texts in cells.items() if any(texts)}

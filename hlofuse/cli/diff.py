@@ -75,8 +75,9 @@ def command(
         with progress_bar("comparing") as progress:
             pairs = differences(first, second, old, new, metadata, progress)
         out.report(
-            text=lambda console: summary.draw(pairs, console, limit=limit),
+            text=lambda console: summary.draw(pairs, console),
             json=lambda: summary.as_dict(pairs),
+            limit=limit,
         )
         return 0 if pairs.same else 1
     found = compared(first, second, metadata=metadata)

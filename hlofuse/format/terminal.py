@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence, S
 from itertools import groupby, pairwise
 from operator import itemgetter
 from textwrap import indent, wrap
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
@@ -19,6 +19,7 @@ from .escape import command_line, markdown, markdown_code, printable, shorten, t
 from .units import more
 
 GAP = 2
+T = TypeVar("T")
 
 
 def plain_table(*columns: tuple[str, str]) -> Table:
@@ -179,9 +180,18 @@ def print_more(console: Console, left: int, *, indent: int = 2) -> None:
         indented(console, more(left), indent, "dim")
 
 
-def print_rest(console: Console, rows: Sized, limit: int, *, indent: int = 2) -> None:
-    """The same below the first `limit` rows; 0 shows all."""
-    print_more(console, len(rows) - (limit or len(rows)), indent=indent)
+class Page(Console):
+    """A console that shows the first rows of each list of a report."""
+
+    limit = 0  # How many rows; 0: all
+
+    def first(self, rows: Sequence[T]) -> Sequence[T]:
+        """The rows that are shown."""
+        return rows[: self.limit or None]
+
+    def print_rest(self, rows: Sized, indent: int = 2) -> None:
+        """Print how many rows are not shown."""
+        print_more(self, len(rows) - (self.limit or len(rows)), indent=indent)
 
 
 NO_BREAK = "\ue000"  # A space without a line break; no text of a dump has this character
@@ -208,7 +218,7 @@ def wrapped(line: str, width: int) -> list[str]:
     return [part.replace(NO_BREAK, " ") for part in parts]
 
 
-class UnbrokenConsole(Console):
+class UnbrokenConsole(Page):
     """A console whose lines have `NO_BREAK` for some of the spaces."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -224,7 +234,7 @@ class UnbrokenConsole(Console):
         return super().render(renderable, options)
 
 
-def printed(draw: Callable[[Console], None], width: int, *, colored: bool = False) -> str:
+def printed(draw: Callable[[Page], None], width: int, *, colored: bool = False) -> str:
     """The output of `draw` on a console of that many columns."""
     file = io.StringIO()
     console = UnbrokenConsole(
@@ -278,13 +288,13 @@ def final_name_text(final: str | None, name: str, count: int = 1) -> Text:
     return text if (final or name) == name else text.append(f"\n{printable(name)}", style="dim")
 
 
-def as_markdown(draw: Callable[[Console], object]) -> str:
+def as_markdown(draw: Callable[[Page], object]) -> str:
     page = MarkdownPage()
     draw(page)
     return page.markdown
 
 
-class MarkdownPage(Console):
+class MarkdownPage(Page):
     """Collects blocks; the style of a line decides its role: heading, result, remark or command."""
 
     def __init__(self) -> None:

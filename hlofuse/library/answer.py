@@ -10,8 +10,7 @@ from hlofuse.ir import Json
 from hlofuse.reports.common.head import Head, print_heads, with_heads
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from hlofuse.format.terminal import Page
     from hlofuse.inputs.part import PartError
     from hlofuse.reports.comparison.model import Comparison
 
@@ -27,7 +26,7 @@ class Answer(Sequence[Any], Generic[D]):
     compute: Callable[[], D]
     json: Callable[[D], Json]
     body: Callable[..., None]
-    """Prints the text on a console; its further arguments are options of the command, such as `limit`."""
+    """Prints the text on a console; its further arguments are options of the command."""
     rows_of: str | Callable[[Json], Iterable[Mapping[str, Any]]] = ""
     """The key of the entries in the JSON report, or how they are found there."""
     entries_of: Callable[[D], Sequence[Any]] | None = None
@@ -41,6 +40,8 @@ class Answer(Sequence[Any], Generic[D]):
     markdown: Callable[[D], str] | None = None
     prints_heads: bool = False
     """`body` prints heads, note and differences itself."""
+    limit: int = 10
+    """Rows of each list in the text; 0 shows all."""
 
     @cached_property
     def data(self) -> D:
@@ -84,9 +85,11 @@ class Answer(Sequence[Any], Generic[D]):
             document["difference"] = listed[0] if len(listed) == 1 else listed
         return document
 
-    def draw(self, console: "Console", **how: Any) -> None:
-        """Print the text report; `how` are options of the command, such as `limit`."""
-        self._draw_heads(console, **how)
+    def draw(self, console: "Page", limit: int | None = None, **how: Any) -> None:
+        """Print the text report; `how` are further options of the command."""
+        console.limit = 10 if limit is None else limit
+        self._draw_heads(console)
+        console.limit = self.limit if limit is None else limit
         self.body(console, **how)
 
     def to_text(self, width: int = 100, **how: Any) -> str:
@@ -103,7 +106,7 @@ class Answer(Sequence[Any], Generic[D]):
             return self.markdown(self.data)
         return as_markdown(lambda console: self.draw(console, **how))
 
-    def _draw_heads(self, console: "Console", limit: int = 10, **_how: Any) -> None:
+    def _draw_heads(self, console: "Page") -> None:
         if self.prints_heads:
             return
         heads = [h for h in self.heads if h is not None]
@@ -116,7 +119,7 @@ class Answer(Sequence[Any], Generic[D]):
             from hlofuse.reports.comparison.text import print_difference
 
             for d in found:
-                print_difference(d, console, limit=limit)
+                print_difference(d, console)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -131,9 +134,8 @@ class Answer(Sequence[Any], Generic[D]):
 
         style = "white-space:pre;overflow-x:auto;font-family:ui-monospace,Menlo,Consolas,monospace"
         found = []
-        options = signature(self.body).parameters
-        whole = {name: value for name, value in (("limit", 0), ("details", True)) if name in options}
-        for text in dict.fromkeys((self.to_text(92), self.to_text(92, **whole))):
+        details = {"details": True} if "details" in signature(self.body).parameters else {}
+        for text in dict.fromkeys((self.to_text(92), self.to_text(92, limit=0, **details))):
             lines = "<br>".join(escape(printable(x)) for x in text.rstrip().splitlines())
             found.append(f'<pre style="{style}">{lines}</pre>')
         more = f"<details><summary>All of it</summary>{found[1]}</details>" if found[1:] else ""
@@ -161,7 +163,7 @@ def answer_about_part(command: str, error: "PartError") -> Answer[Any]:
         "part of a module",
         lambda: part,
         json=lambda data: part_json(data, f"hlofuse.{command}/3"),
-        body=lambda console, limit=10, **_how: print_part(part, console, limit),
+        body=lambda console, **_how: print_part(part, console),
         rows_of="computations",
         entries_of=lambda data: data.fragments,
         prints_heads=True,

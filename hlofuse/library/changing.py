@@ -5,10 +5,9 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from rich.console import Console
-
 from hlofuse.account import Observed
 from hlofuse.compilation import ReplayConfig
+from hlofuse.format.terminal import Page
 from hlofuse.ir import HlofuseError, replace
 from hlofuse.judge.judge import Judge
 from hlofuse.reports.common.facts import Facts
@@ -109,8 +108,8 @@ def _ranked(
         *(with_flags(observed, facts.account_replayed, flags, unoptimized()) for flags in also_flags),
     ]
 
-    def draw(console: Console, limit: int = 10) -> None:
-        print_changes(answer, found, rows, console, input_arguments=options.input_arguments, limit=limit)
+    def draw(console: Page) -> None:
+        print_changes(answer, found, rows, console, input_arguments=options.input_arguments)
         if name is not None:
             print_advice_at(report, name, console)
 

@@ -4,11 +4,9 @@ import os
 from functools import cache
 from typing import Any
 
-from rich.console import Console
-
 from hlofuse.account import KernelTimes
 from hlofuse.format import command_line, plural
-from hlofuse.format.terminal import print_lines
+from hlofuse.format.terminal import Page, print_lines
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir import HlofuseError, Json, Strings, replace
 from hlofuse.reports.common.names import launched_in
@@ -51,9 +49,9 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
 
     head = head_of(loaded, replayed=False)
 
-    def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
+    def draw(console: Page, hint: bool = False) -> None:
         if answer is not None:
-            print_screen(answer, console, head, details=hint and not details, limit=limit)
+            print_screen(answer, console, head, details=hint and not details, limit=console.limit)
             if not details:
                 return
             console.print()
@@ -61,15 +59,15 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
         names = [] if name is None else [name]
         pair = tpu_pair(report, names, report)
         is_short = found.target == "tpu" and not details
-        if is_short and draw_kernels(report, names, pair, console, limit):
+        if is_short and draw_kernels(report, names, pair, console):
             return
         if pair is not None:
-            print_tpu(pair, console, limit=limit)
+            print_tpu(pair, console)
             return
         better: Strings = ()
         if found.right_file is not None:
             better = replace(report.options, input=found.right_file, module=None).input_arguments
-        print_fused(found, console, limit=limit, better=better)
+        print_fused(found, console, better=better)
 
     def data(found: Fused) -> Json:
         final, as_it_is = report.running
@@ -107,7 +105,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     if record is not None and (record.agreed != record.records or record.disagreements):
         notes += record_lines(record)[:1]
 
-    def draw_figures(console: Console) -> None:
+    def draw_figures(console: Page) -> None:
         from hlofuse.reports.verdict.verdict import verdict
 
         figures = verdict(observed, report.facts, about_all=False)
@@ -131,13 +129,14 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     if name is not None:
         resolver_of(report.facts).launched(name)  # an unknown name is an error of the call
 
-    def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
+    def draw(console: Page, hint: bool = False) -> None:
         if name is not None and is_short:
-            why(report, Why(name)).draw(console, limit=limit)
+            why(report, Why(name)).draw(console, console.limit)
             print_advice_at(report, name, console)
             return
         if answer is not None:
-            print_screen(answer, console, head, notes, difference, details=hint and not details, limit=limit)
+            hints, limit = hint and not details, console.limit
+            print_screen(answer, console, head, notes, difference, details=hints, limit=limit)
         if name is None and not details:
             return
         if answer is not None:
@@ -146,13 +145,8 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             full += ["Changes whose gain is not known:", *untried] if untried else []
             print_lines(console, ("", *full, "") if full else ("",), 0)
             if difference is not None:
-                print_difference(difference, console, limit=limit)
-        print_explanation(
-            explanation(),
-            console,
-            input_arguments=report.options.input_arguments,
-            limit=limit,
-        )
+                print_difference(difference, console)
+        print_explanation(explanation(), console, input_arguments=report.options.input_arguments)
         timeline = _timeline(report.options) if details else None
         if timeline:
             console.print(f"\nThe whole compilation is in {timeline[0]}; to see what each pass did:")
@@ -175,7 +169,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     )
 
 
-def print_advice_at(report: Program, name: str, console: Console) -> None:
+def print_advice_at(report: Program, name: str, console: Page) -> None:
     """Print the suggestions about the lines of the kernels of a name; nothing without any."""
     named, found = resolver_of(report.facts).launched(name), report.verdict
     places = [k.place for k in report.facts.kernels() if k.place.name in named]

@@ -1,7 +1,6 @@
 """The answer of `kernels`: every kernel that runs, with time, bytes, and the rule that says who runs it."""
 
-from rich.console import Console
-
+from hlofuse.format.terminal import Page
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.pipelines import device_of
 from hlofuse.reports.common.model import totals_json
@@ -19,9 +18,9 @@ from .questions import Kernels
 def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:
     found = _selection(report, options.name)
 
-    def draw(console: Console, limit: int = 20, sort: str = "cost") -> None:
+    def draw(console: Page, sort: str = "cost") -> None:
         ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
-        print_selection(found, ordered[: limit or None], console)
+        print_selection(found, console.first(ordered), console)
 
     return Answer(
         "kernels",
@@ -29,6 +28,7 @@ def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:
         json=lambda data: {**selection_json(data), "totals": totals_json(report.totals, report.counted)},
         body=draw,
         rows_of="kernels",
+        limit=20,
         **rests_on(report),
     )
 

@@ -5,14 +5,13 @@ from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 
-from rich.console import Console
-
 from hlofuse.account import Account
 from hlofuse.account.replaying import running
 from hlofuse.cost.cpu.device import assumed_cpu
 from hlofuse.cost.gpu.device import device_names
 from hlofuse.format import plural
 from hlofuse.format.escape import markdown as as_markdown
+from hlofuse.format.terminal import Page
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir import HlofuseError, replace
@@ -161,7 +160,7 @@ def checked(
     def markdown(check: Check) -> str:
         return "".join(f"{as_markdown(line)}\n\n" for line in head_lines(heads)) + check_markdown(check)
 
-    def draw(console: Console) -> None:
+    def draw(console: Page) -> None:
         print_heads(heads, console)
         print_check(found, console)
 

@@ -50,7 +50,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         recorded_total=companions_of(report.module).memory_bytes,
     )
     if not report.is_fused:
-        report.draw_figures = lambda console: print_memory(found, console, limit=5)
+        report.draw_figures = lambda console: print_memory(found, console)
         changes = memory_changes(report.observed, report.facts, lambda: report.verdict)
         found = replace(found, changes=fitting_first(changes, found))
     rest = rests_on(report)
@@ -60,7 +60,8 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         "memory",
         lambda: found,
         json=memory_json,
-        body=lambda console, limit=20: print_memory(found, console, limit=limit),
+        body=lambda console: print_memory(found, console),
+        limit=20,
         rows_of="alive",
         **rest,
     )

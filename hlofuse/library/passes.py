@@ -4,8 +4,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
+from hlofuse.format.terminal import Page
 from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.inputs.profile.model import NotProfiled
 from hlofuse.ir import HlofuseError, replace
@@ -39,11 +38,11 @@ def timeline(report: Program, options: Timeline) -> Answer[list[PassTimeline]]:
                 one = replace(one, measured=measured(report.options, partial(read, dump)))
         timelines.append(one)
 
-    def draw(console: Console, limit: int = 5, every_dump: bool = False) -> None:
+    def draw(console: Page, every_dump: bool = False) -> None:
         for n, one in enumerate(timelines):
             if n:
                 console.print()
-            print_timeline(one, console, limit=limit, every=every_dump)
+            print_timeline(one, console, every=every_dump)
 
     return Answer(
         "timeline",
@@ -53,6 +52,7 @@ def timeline(report: Program, options: Timeline) -> Answer[list[PassTimeline]]:
         rows_of=lambda document: [s for each in document["films"] for s in each["steps"]],
         entries_of=lambda data: [step for timeline in data for step in timeline.steps],
         heads=[head_of_dump(sequence.dumps[0].path) for sequence in chosen],
+        limit=5,
     )
 
 
@@ -72,7 +72,8 @@ def trace_op(report: Program, options: TraceOp) -> Answer[Provenance]:
         "provenance",
         lambda: provenance,
         json=provenance_json,
-        body=lambda console, limit=5: print_provenance(provenance, console, limit=limit),
+        body=lambda console: print_provenance(provenance, console),
+        limit=5,
         heads=[head_of_dump(sequence.dumps[0].path)],
     )
 

@@ -20,9 +20,8 @@ from .naming import unoptimized_of, with_events
 from .options import ReplayOptions
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hlofuse.account import Account, Observed, Totals
+    from hlofuse.format.terminal import Page
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.comparison.model import Comparison
     from hlofuse.reports.verdict.model import Verdict
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 class Program:
     """A module that was read, its replay, and what both come to."""
 
-    draw_figures: Callable[[Console], None] | None = None  # Draws what is known while changes are tried
+    draw_figures: Callable[[Page], None] | None = None  # Draws what is known while changes are tried
 
     def __init__(self, options: ReplayOptions, notes: Sequence[str] = ()) -> None:
         """`notes` are those that the listener collects."""

@@ -6,10 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-
 from hlofuse.format import printable
-from hlofuse.format.terminal import print_command
+from hlofuse.format.terminal import Page, print_command
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file, dumped_module
@@ -46,11 +44,9 @@ def why(report: Program, options: Why) -> Answer[Any]:
     found.sort(key=lambda a: -(a.us or 0.0) * a.runs if isinstance(a, Story) else -a.bytes_between)
     arguments = report.options.input_arguments
 
-    def draw(console: Console, limit: int = 20, details: bool = False) -> None:
+    def draw(console: Page, details: bool = False) -> None:
         total = report.totals.kernels
-        print_answers(
-            found, queries, console, input_arguments=arguments, limit=limit, details=details, total=total
-        )
+        print_answers(found, queries, console, input_arguments=arguments, details=details, total=total)
         if not details:
             console.print()
             print_command(console, 0, "why", *arguments, *queries, "--details")
@@ -61,6 +57,7 @@ def why(report: Program, options: Why) -> Answer[Any]:
         json=lambda data: answers_json(data, queries),
         body=draw,
         rows_of=_decisions,
+        limit=20,
         **rests_on(report),
     )
 
@@ -106,9 +103,9 @@ def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
     if (pair := tpu_pair(report, names, final)) is None:
         return None
 
-    def draw(console: Console, limit: int = 20, details: bool = False) -> None:
-        if details or not draw_kernels(final, names, pair, console, limit):
-            tpu.print_tpu(pair, console, limit=limit)
+    def draw(console: Page, details: bool = False) -> None:
+        if details or not draw_kernels(final, names, pair, console):
+            tpu.print_tpu(pair, console)
 
     return Answer(
         " and ".join(names),
@@ -116,6 +113,7 @@ def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
         json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **tpu.pair_json(data)},
         body=draw,
         rows_of="pairs",
+        limit=20,
         entries_of=lambda data: data.edges,
         heads=[head_of(report.loaded, replayed=False)],
     )
@@ -132,15 +130,14 @@ def draw_kernels(
     final: Program,
     queries: Sequence[str],
     pair: tpu.TpuPair | None,
-    console: Console,
-    limit: int,
+    console: Page,
 ) -> bool:
     """Print the kernels of a TPU's final module that one name means; False where it has none."""
     names = _final_names(final, queries[0]) if len(queries) == 1 else set()
     if names:
         account = final.account_as_it_is
         found, total = tpu.kernel_stories(account, names, pair), account.totals.kernels
-        print_answers(found, queries, console, limit=limit, details=False, total=total)
+        print_answers(found, queries, console, details=False, total=total)
     return bool(names)
 
 

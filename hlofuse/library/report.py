@@ -15,8 +15,6 @@ from .program import Program
 from .questions import QUESTIONS, Question
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hlofuse.diff import ModuleDiff
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
@@ -51,14 +49,11 @@ class Report(Program):
         from hlofuse.reports.verdict.json import verdict_json
         from hlofuse.reports.verdict.text import print_suggestions
 
-        def body(console: Console, limit: int = 10) -> None:
-            print_suggestions(self.verdict, console, limit or None)
-
         return Answer(
             "suggestions",
             lambda: self.verdict.suggestions,
             json=lambda _: verdict_json(self.verdict),
-            body=body,
+            body=lambda console: print_suggestions(self.verdict, console, console.limit or None),
             rows_of="suggestions",
             prints_heads=True,
         )
@@ -93,7 +88,8 @@ class Report(Program):
                 **model_error_json(data),
                 "totals": totals_json(self.account.totals, self.counted),
             },
-            body=lambda console, limit=20: print_model_error(found, console, limit),
+            body=lambda console: print_model_error(found, console),
+            limit=20,
             rows_of="kernels",
             heads=[head_of(self.loaded, replayed=False) if self.is_fused else head_of(self.replay)],
         )

@@ -7,8 +7,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from hlofuse.account import Account
 from hlofuse.account.replaying import account_on
 from hlofuse.compilation import Counted, ReplayConfig
@@ -16,6 +14,7 @@ from hlofuse.cost.tpu import tpu_devices
 from hlofuse.diff import ModuleDiff, diff
 from hlofuse.diff.model import Accounts, changed_flags, final_kernels
 from hlofuse.format import printable
+from hlofuse.format.terminal import Page
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
@@ -181,9 +180,9 @@ def compared(before: Program, after: Program, *, metadata: bool = False) -> Answ
         found, accounts = difference(before, after, launched, metadata)
     heads = [Head(p.identity) for p in (before, after)]
 
-    def draw(console: Console, limit: int = 20, only: Sequence[str] = SECTIONS) -> None:
+    def draw(console: Page, only: Sequence[str] = SECTIONS) -> None:
         print_heads(heads, console)
-        draw_summary(summarize(found, accounts()), console, limit=limit, only=only)
+        draw_summary(summarize(found, accounts()), console, only=only)
 
     return Answer(
         "difference",
@@ -191,6 +190,7 @@ def compared(before: Program, after: Program, *, metadata: bool = False) -> Answ
         json=lambda data: as_dict(data, accounts()),
         body=draw,
         rows_of="fusions",
+        limit=20,
         heads=heads,
         prints_heads=True,
     )
@@ -249,7 +249,7 @@ def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | N
         "upgrade",
         lambda: found,
         json=lambda data: upgrade_json(data, first, to),
-        body=lambda console, limit=10: print_upgrade(found, first, to, console, limit=limit),
+        body=lambda console: print_upgrade(found, first, to, console),
         rows_of="modules",
         heads=heads,
     )

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from rich.console import Console
-
+from hlofuse.format.terminal import Page
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.stats import ModuleStatistics, print_statistics, statistics, statistics_json
 from .answer import Answer
@@ -32,8 +31,8 @@ def stats(reports: Sequence[Program], options: Stats) -> Answer[list[ModuleStati
         heads.append(head)
         notes.append(note)
 
-    def draw(console: Console, limit: int = 10) -> None:
-        print_statistics([s(heaviest=limit or None) for s in found], console)
+    def draw(console: Page) -> None:
+        print_statistics([s(heaviest=console.limit or None) for s in found], console)
 
     return Answer(
         "stats",

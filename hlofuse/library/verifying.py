@@ -94,7 +94,7 @@ def verify(
         "verification",
         lambda: found,
         json=report_json,
-        body=lambda console, limit=10, every=False: print_report(found, console, limit=limit, every=every),
+        body=lambda console, every=False: print_report(found, console, every=every),
         rows_of="verdicts",
         heads=[v.head for v in found.verdicts],
     )

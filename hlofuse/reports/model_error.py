@@ -1,12 +1,10 @@
 """XLA's estimate of each kernel against its measured time: data, terminal, and JSON (docs/profiles.md)."""
 
-from rich.console import Console
-
 from hlofuse.account import Account, Launched
 from hlofuse.account.measured import NO_MEASURED_TIME, Measured
 from hlofuse.cost.tpu import estimated_cycles
 from hlofuse.format import bytes_text, fields, plural, printable, us_text
-from hlofuse.format.terminal import print_lines, print_rest, print_rows
+from hlofuse.format.terminal import Page, print_lines, print_rows
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import HlofuseError, Json, Record
 from hlofuse.reports.common.model import measured_json, place_json
@@ -96,11 +94,11 @@ def _best_bandwidth(rows: list[Launched]) -> float | None:
     return max(rates, default=None) or None
 
 
-def print_model_error(e: ModelError, console: Console, limit: int) -> None:
+def print_model_error(e: ModelError, console: Page) -> None:
     """The sums, then kernel by kernel."""
     console.print(_summary(e), style="bold")
     print_lines(console, profile_lines(e.measured), 0)
-    shown = e.kernels[: limit or None]
+    shown = console.first(e.kernels)
     console.print()
     estimate = "XLA's model" if e.bandwidth is None else "at that bandwidth"
     columns = [("measured", "right"), (estimate, "right"), ("error", "right"), ("kernel", "name")]
@@ -110,7 +108,7 @@ def print_model_error(e: ModelError, console: Console, limit: int) -> None:
         for k, row in zip(shown, rows, strict=True):
             row.insert(3, f"{k.cycles / k.measured_us:,.0f}" if k.cycles is not None else "")
     print_rows(console, [*columns, ("source line", "left")], rows, drop=(len(columns),))
-    print_rest(console, e.kernels, limit, indent=0)
+    console.print_rest(e.kernels, 0)
 
 
 def _summary(e: ModelError) -> str:

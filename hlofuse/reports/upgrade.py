@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.account import Totals, observed_replay
 from hlofuse.account.replaying import account_on
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.format import change_percent, fields, plural, printable, us_text
-from hlofuse.format.terminal import indented, print_rest, print_rows
+from hlofuse.format.terminal import Page, indented, print_rows
 from hlofuse.ir import Json, Module, Record, Strings
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
@@ -246,30 +245,22 @@ def print_upgrade(
     found: Sequence[Upgrade],
     old: str,
     new: str,
-    console: Console,
-    *,
-    limit: int,
+    console: Page,
 ) -> None:
     """One module in full; of several a table, worst first, and the first of them in full."""
     if len(found) > 1:
         console.print(summary(found, old, new), style="bold")
         rows = [[Text(cell) for cell in row(f)] for f in found]
         columns = [(heading, "left" if heading in ("module", "cause") else "right") for heading in HEADINGS]
-        print_rows(console, columns, rows[: limit or None])
-        print_rest(console, rows, limit)
+        print_rows(console, columns, console.first(rows))
+        console.print_rest(rows)
         console.print()
         found = [f for f in found if not f.same][:1]
     for f in found:
-        _print_one(f, old, new, console, limit)
+        _print_one(f, old, new, console)
 
 
-def _print_one(
-    found: Upgrade,
-    old: str,
-    new: str,
-    console: Console,
-    limit: int,
-) -> None:
+def _print_one(found: Upgrade, old: str, new: str, console: Page) -> None:
     console.print(f"{found.name}: {headline(found, old, new)}", style="bold")
     if found.is_modelled and old != new:
         console.print(f"Times of both releases are by XLA {new}'s cost model.", style="dim")
@@ -288,4 +279,4 @@ def _print_one(
     if unexplained(found):
         indented(console, unexplained(found))
     if found.comparison.flipped:
-        print_flipped(found.comparison, console, limit=limit)
+        print_flipped(found.comparison, console)

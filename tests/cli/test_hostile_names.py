@@ -6,11 +6,10 @@ import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from hlofuse.compilation import compile
 from hlofuse.format.escape import markdown, markdown_code, printable, shorten
-from hlofuse.format.terminal import as_markdown
+from hlofuse.format.terminal import Page, as_markdown
 from hlofuse.ir import Module
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.text import print_explanation
@@ -37,7 +36,7 @@ def assert_safe(text: str) -> None:
 def test_terminal(width: int) -> None:
     run = compile(evil_module())
     out = io.StringIO()
-    console = Console(file=out, width=width, markup=False, highlight=False, emoji=False)
+    console = Page(file=out, width=width, markup=False, highlight=False, emoji=False)
     print_explanation(explain(run), console, input_arguments=(EVIL,))
     print_answers(answers(run, f"e{EVIL}"), [EVIL], console, total=2)
     print_answers(answers(run, f"e{EVIL}", f"b{EVIL}"), [EVIL], console, total=2, input_arguments=(EVIL,))

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from hlofuse.account import PairDetail, observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
+from hlofuse.format.terminal import Page
 from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.record import replace
@@ -279,5 +279,5 @@ def test_a_fusion_says_what_it_and_its_equals_save_or_cost(samples: Path) -> Non
     ):
         out = io.StringIO()
         changed = replace(created, bytes_saved=moved, us_saved=us, equivalents=equals)
-        print_timed_kernel(changed, Console(file=out, width=100), 0)
+        print_timed_kernel(changed, Page(file=out, width=100))
         assert created.fusion.shown + text in out.getvalue()

@@ -13,7 +13,7 @@ import click
 from hlofuse.format import command_line, printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from hlofuse.format.terminal import Page
 
 _EVERY = 10.0  # seconds between lines of progress where stderr is no terminal
 _CLEAR = "\r\x1b[K"
@@ -130,15 +130,16 @@ def _status(text: Callable[[], str], after: float, above: str = "") -> Iterator[
 @contextmanager
 def spinner(
     what: str,
-    draw: "Callable[[Console], None] | None" = None,
+    draw: "Callable[[Page], None] | None" = None,
     after: float = 1.0,
 ) -> Iterator[None]:
     """Says on stderr what goes on. What `draw` prints stands above it on a terminal, also after Ctrl-C."""
     above = ""
     if draw is not None and sys.stderr.isatty():
-        from rich.console import Console
+        from hlofuse.format.terminal import Page
 
-        console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        console = Page(stderr=True, markup=False, highlight=False, emoji=False)
+        console.limit = 5
         with console.capture() as capture:
             draw(console)
         above = capture.get().rstrip("\n") + "\n\n"

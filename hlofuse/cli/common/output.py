@@ -12,8 +12,7 @@ from hlofuse.format import printable
 from hlofuse.ir import HlofuseError, Json, Record
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from hlofuse.format.terminal import Page
     from hlofuse.library.answer import Answer
     from hlofuse.reports.check import Check
 
@@ -33,15 +32,15 @@ class Output(Record):
         """Print the text, or write it to the file."""
         emit(text, self.file)
 
-    def draw(self, draw: Callable[[Console], None]) -> None:
+    def draw(self, draw: Callable[[Page], None]) -> None:
         """Write what `draw` prints on a console made for the place."""
         emit(rendered(draw, self.color, self.file), self.file)
 
-    def report(self, *, text: Callable[[Console], None], json: Callable[[], Json]) -> None:
+    def report(self, *, text: Callable[[Page], None], json: Callable[[], Json], **how: Any) -> None:
         """Write what is about no module in one of the three forms; Markdown is what `text` prints."""
         from hlofuse.library.answer import Answer
 
-        self.show(Answer("report", lambda: None, body=text, json=lambda _: json()))
+        self.show(Answer("report", lambda: None, body=text, json=lambda _: json()), **how)
 
     def show(self, answer: Answer[Any], **how: Any) -> None:
         """Write an answer of the library; `how` are options of its text, such as `limit`."""
@@ -89,7 +88,7 @@ def emit(text: str | bytes, output: Path | None = None) -> None:
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
-def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path | None = None) -> str:
+def rendered(draw: Callable[[Page], None], color: str = "auto", output: Path | None = None) -> str:
     """The output of `draw` on a rich console for the report's destination."""
     from hlofuse.format.terminal import printed
 

@@ -3,11 +3,9 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format import plural, printable
-from hlofuse.format.terminal import print_rest, print_rows
+from hlofuse.format.terminal import Page, print_rows
 
 if TYPE_CHECKING:
     from hlofuse.inputs.part import Fragment, Part
@@ -49,7 +47,7 @@ def part_json(part: "Part", schema: str) -> dict[str, Any]:
     }
 
 
-def print_part(part: "Part", console: Console, limit: int) -> None:
+def print_part(part: "Part", console: Page) -> None:
     """What the text has, why that is not all, and the evidence of the backend."""
     name = f"{printable(part.module.name)}: " if part.module.name else ""
     console.print(f"{name}{part.contents}", style="bold")
@@ -60,13 +58,13 @@ def print_part(part: "Part", console: Console, limit: int) -> None:
         console.print(f"Backend {backend.value}: {backend.evidence}.", style="dim")
     if part.cut is not None and (call := custom_call_target(part.cut)):
         console.print(f"The instruction that is cut, {printable(part.cut.name)}, calls {printable(call)}.")
-    shown = part.fragments[: limit or None]
+    shown = console.first(part.fragments)
     if shown:
         console.print()
         rows = [(_title(p), f"{_operations(p).total():,}", _listed(_operations(p))) for p in shown]
         columns = [("computation", "name"), ("instructions", "right"), ("operations", "left")]
         print_rows(console, columns, rows)
-    print_rest(console, part.fragments, limit, indent=0)
+    console.print_rest(part.fragments, 0)
 
 
 def _title(fragment: "Fragment") -> str:

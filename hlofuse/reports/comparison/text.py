@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.account import Totals
 from hlofuse.format import change_percent, plural, printable, quantity, us_text
-from hlofuse.format.terminal import Rows, indented, print_lines, print_more, print_rest
+from hlofuse.format.terminal import Page, Rows, indented, print_lines, print_more
 from hlofuse.ir import grouped
 from hlofuse.reports.common.costs import worth_text
 from .model import ChangedEdge, Comparison
@@ -104,32 +103,32 @@ def edge_phrase(e: ChangedEdge) -> str:
     return "follows from an earlier decision nearby"
 
 
-def print_difference(d: Comparison, console: Console, *, limit: int) -> None:
-    """The warning, the figures, and up to `limit` edges each way (0: all)."""
+def print_difference(d: Comparison, console: Page) -> None:
+    """The warning, the figures, and the edges each way."""
     first, *rest = difference_lines(d)
     console.print(first, style="bold yellow")
     print_lines(console, rest, 0)
     for heading, edges in ((FUSED_HEADING, d.fused), (PARTED_HEADING, d.parted)):
         if edges:
             rows = Rows((heading, "left"), "left", drop=(1,))
-            for e in edges[: limit or None]:
+            for e in console.first(edges):
                 rows.add_row(edge_line(e), Text(printable(e.consumer.source or ""), style="dim"))
             rows.print(console)
-            print_rest(console, edges, limit)
+            console.print_rest(edges)
     console.print()
 
 
 _EDGES = 4  # named of those between the same two kernels
 
 
-def print_flipped(c: Comparison, console: Console, *, limit: int) -> None:
+def print_flipped(c: Comparison, console: Page) -> None:
     """Print the changed decisions, by the kernels that they separate."""
     edges_of = grouped(
         ((e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name))), e) for e in c.flipped
     )
     groups = list(edges_of.values())
     console.print(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan")
-    for edges in groups[: limit or None]:
+    for edges in console.first(groups):
         first = edges[0]
         for e in edges[:_EDGES]:
             line = Text(edge_line(e), style="bold")
@@ -142,4 +141,4 @@ def print_flipped(c: Comparison, console: Console, *, limit: int) -> None:
         if len(edges) > _EDGES:
             indented(console, f"… {len(edges) - _EDGES:,} more between the same two", 2, "dim")
         indented(console, edge_phrase(first), 6)
-    print_more(console, sum(map(len, groups[limit:])) if limit else 0)
+    print_more(console, sum(map(len, groups)) - sum(map(len, console.first(groups))))

@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, only_annotations
 from hlofuse.format import fields, plural, printable
-from hlofuse.format.terminal import print_command, print_lines, print_rest
+from hlofuse.format.terminal import Page, print_command, print_lines
 from hlofuse.inputs.many import Many
 from hlofuse.ir import HlofuseError, Ints, Progress, Record, Strings
 from .json import flags_json
@@ -165,12 +164,12 @@ def notes(found: BatchDiff) -> list[str]:
     return [*filter(None, lines), *found.skipped]
 
 
-def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
-    """Print the report; `limit` bounds the rows, 0 is no bound."""
+def draw(found: BatchDiff, console: Page) -> None:
+    """Print the report."""
     console.print(verdict(found), style="bold green" if found.same else "bold")
     console.print("   ".join(f"{label} {text}" for label, text in totals(found)))
     rows = [m for m in found.compared if not m.same]
-    shown = rows[: limit or None]
+    shown = console.first(rows)
     if shown:
         timed = any(m.us is not None for m in shown)
         grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -187,7 +186,7 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
             grid.add_row(*(Text(printable(cell)) for cell in cells))
         console.print()
         console.print(grid)
-    print_rest(console, rows, limit)
+    console.print_rest(rows)
     print_lines(console, map(printable, notes(found)), 0, "dim")
     if shown:
         console.print("largest change in detail:", style="dim")

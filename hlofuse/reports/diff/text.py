@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
 from hlofuse.format import broken, plural, printable, times
-from hlofuse.format.terminal import plain_grid, print_rest
+from hlofuse.format.terminal import Page, plain_grid
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.common.functions import changes
 from . import phrases
@@ -29,15 +28,9 @@ _STYLES = {
 _EDIT_STYLES = {"added": "green", "removed": "red", "replaced": "yellow"}
 
 
-def draw(
-    summary: Summary,
-    console: Console,
-    *,
-    limit: int = 20,
-    only: Collection[str] = ALL,
-) -> None:
-    """Print the report; `limit` bounds each list, 0 is no bound."""
-    _Report(summary, console, limit).draw(only)
+def draw(summary: Summary, console: Page, *, only: Collection[str] = ALL) -> None:
+    """Print the report."""
+    _Report(summary, console).draw(only)
 
 
 class _Row(NamedTuple):
@@ -51,8 +44,7 @@ class _Row(NamedTuple):
 
 class _Report(Struct):
     summary: Summary
-    console: Console
-    limit: int
+    console: Page
 
     def draw(self, only: Collection[str]) -> None:
         s, diff = self.summary, self.summary.diff
@@ -178,7 +170,7 @@ class _Report(Struct):
 
     def _list(self, rows: Iterable[_Row]) -> None:
         every = list(rows)
-        shown = every[: self.limit or None]
+        shown = self.console.first(every)
         grid = plain_grid()
         labelled = any(row.label for row in shown)
         figures_line = any(row.figure for row in shown)
@@ -198,4 +190,4 @@ class _Report(Struct):
                 cells.append(Text(figure))
             grid.add_row(*cells)
         self.console.print(grid)
-        print_rest(self.console, every, self.limit)
+        self.console.print_rest(every)

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import bytes_text, listing, plural, printable, ranges, us_text
 from hlofuse.format.terminal import (
+    Page,
     Rows,
     indented,
     name_text,
     plain_grid,
     print_command,
     print_lines,
-    print_rest,
 )
 from hlofuse.ir import grouped
 from hlofuse.ir.errors import any_of
@@ -29,16 +28,9 @@ _NAMES = 6  # operations named of one fusion
 _REWRITES = 3  # named of one rule
 
 
-def print_explanation(
-    explanation: Explanation,
-    console: Console,
-    *,
-    input_arguments: Sequence[str],
-    limit: int = 10,
-) -> None:
-    """The result in two lines, then pass by pass, then the rules that refuse most. `limit` bounds the rows of
-    each list (0: none); `input_arguments` name the input in commands to go on with."""
-    e = explanation
+def print_explanation(e: Explanation, console: Page, *, input_arguments: Sequence[str]) -> None:
+    """The result in two lines, then pass by pass, then the rules that refuse most. `input_arguments` name the
+    input in commands to go on with."""
     print_lines(console, common.changed_lines(e.what_if), 0, "bold")
     console.print(
         phrases.result_line(e), style="bold green" if e.after.kernels < e.before.kernels else "bold"
@@ -46,13 +38,13 @@ def print_explanation(
     if (selection := e.selected) is not None:
         console.print()
         console.print(phrases.selection_line(selection, e), style="bold cyan")
-        for k in selection.kernels[: limit or None]:
+        for k in console.first(selection.kernels):
             first, *others = phrases.selected_kernel_lines(k, e, selection)
             name = name_text(k.kernel.place.shown, style="bold")
             name.append(f"  {first}", style="not bold")
             indented(console, name)
             print_lines(console, others, 4, "dim")
-        print_rest(console, selection.kernels, limit)
+        console.print_rest(selection.kernels)
     else:
         print_lines(console, phrases.notes(e), 0, "dim")
     for story in phrases.stories(e):
@@ -62,11 +54,11 @@ def print_explanation(
         console.print(heading)
         if story.fused:
             groups = group_fused(story.fused)
-            shown = groups[: limit or None]
+            shown = console.first(groups)
             timed = any(g.kernel is not None for g in shown)
             for g in shown:
-                print_timed_kernel(g, console, limit) if timed else _fused_block(g, console)
-            print_rest(console, groups, limit)
+                print_timed_kernel(g, console) if timed else _fused_block(g, console)
+            console.print_rest(groups)
             codes = dict.fromkeys(s.event.rule or "" for g in shown for s in g.steps)
             for rule in (e.rules[c] for c in codes if c in e.rules and e.rules[c].title):
                 indented(console, Text(f"{rule.code}  ", style="dim").append(printable(rule.title)))
@@ -76,20 +68,20 @@ def print_explanation(
             title = printable(e.rules[code].title) if code in e.rules else ""
             text = Text(f"{code}  ", style="yellow")
             text.append(f"{title}: ", style="default")
-            most = _REWRITES if limit else len(group)
+            most = _REWRITES if console.limit else len(group)
             text.append(listing([phrases.rewrite_text(r) for r in group], most), style="dim")
             indented(console, text)
         refused = [r for r in story.refused if r.between_kernels]
         if refused:
-            _print_refused(group_refusals(refused), console, limit)
+            _print_refused(group_refusals(refused), console)
     idle = [printable(s.name) for s in e.passes if not phrases.has_content(s)]
     if idle and e.selected is None:
         console.print()
         console.print(f"changed nothing: {', '.join(dict.fromkeys(idle))}", style="dim")
-    _print_blocking_rules(e, console, input_arguments, limit)
+    _print_blocking_rules(e, console, input_arguments)
 
 
-def _fused_block(g: FusedGroup, console: Console) -> None:
+def _fused_block(g: FusedGroup, console: Page) -> None:
     """Two or three lines that fit a narrow terminal whatever the names are like."""
     line = plain_grid(expand=True)
     line.add_column(ratio=1, overflow="fold")
@@ -108,14 +100,14 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
     indented(console, "  ".join([*codes, printable(phrases.sources(g))]).rstrip(), 6, "dim")
 
 
-def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int) -> None:
+def _print_refused(groups: Sequence[list[Refusal]], console: Page) -> None:
     wide = console.width >= _WIDE
     timed = any(r.us_at_stake is not None for refused in groups for r in refused)
     columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
     if timed:
         columns.insert(1, ("if fused", "right"))
     table = Rows(*columns, *([("XLA's message", "left"), ("source", "left")] if wide else []))
-    for refused in groups[: limit or None]:
+    for refused in console.first(groups):
         r = refused[0]
         pair = name_text(r.producer.label, r.consumer_final or r.consumer or "")
         if len(refused) > 1:
@@ -130,15 +122,10 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         table.add_row(*row)
     console.print()
     table.print(console)
-    print_rest(console, groups, limit)
+    console.print_rest(groups)
 
 
-def _print_blocking_rules(
-    e: Explanation,
-    console: Console,
-    input_arguments: Sequence[str],
-    limit: int,
-) -> None:
+def _print_blocking_rules(e: Explanation, console: Page, input_arguments: Sequence[str]) -> None:
     console.print()
     if not e.blocking_rules:
         which = "two kernels" if e.selected is None else "these kernels from others"
@@ -148,12 +135,12 @@ def _print_blocking_rules(
     if e.selected is not None:
         title = "rules that refused to fuse these with other kernels"
     console.print(title, style="bold cyan")
-    for o in e.blocking_rules[: limit or None]:
+    for o in console.first(e.blocking_rules):
         _print_blocking_rule(o, console, input_arguments)
-    print_rest(console, e.blocking_rules, limit)
+    console.print_rest(e.blocking_rules)
 
 
-def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Sequence[str]) -> None:
+def _print_blocking_rule(o: BlockingRule, console: Page, input_arguments: Sequence[str]) -> None:
     figures = f"{plural(o.edges, 'edge')}, {bytes_text(o.bytes_between)}{phrases.if_allowed(o)}"
     line = plain_grid(expand=True)
     line.add_column(no_wrap=True)
@@ -186,7 +173,7 @@ _STEPS = 6  # of one kernel; the first kernel shows more
 _FREE = 8  # operations named that no estimate was made for
 
 
-def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
+def print_timed_kernel(g: FusedGroup, console: Page) -> None:
     """A kernel: what it saved, what bounds it now, and the steps that created it, largest saving first."""
     name = name_text(g.fusion.shown, style="bold")
     copies = 1 + len(g.equivalents)
@@ -208,10 +195,10 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     indented(console, name)
     if g.kernel is not None:
         indented(console, roofline(g.kernel), 4, "dim")
-    _print_steps(g, console, 0 if not limit else _STEPS)
+    _print_steps(g, console, _STEPS if console.limit else 0)
 
 
-def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
+def _print_steps(g: FusedGroup, console: Page, limit: int) -> None:
     estimated = (s for s in g.steps if s.us_saved is not None)
     steps = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.event.step))
     free = [s for s in g.steps if s.us_saved is None]

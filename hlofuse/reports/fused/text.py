@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec import to_builtins
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.account import Account, KernelTime
 from hlofuse.compilation import Counted
 from hlofuse.format import bytes_text, fields, plural, printable, times
-from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_rest
+from hlofuse.format.terminal import Page, Rows, indented, name_text, print_command, print_more
 from hlofuse.ir import Instruction, Json, grouped
 from hlofuse.reports.common.facts import final_kernel, place_of
 from hlofuse.reports.common.phrases import advice_line, figures_text
@@ -57,9 +56,8 @@ def contents(k: FusedKernel) -> str:
 
 def print_fused(
     f: Fused,
-    console: Console,
+    console: Page,
     *,
-    limit: int,
     better: Sequence[str],
 ) -> None:
     """Print the kernels, then the rule at each boundary. `better`: words to explain the input of fusion."""
@@ -71,17 +69,17 @@ def print_fused(
     console.print()
     console.print("kernels", style="bold cyan")
     rows = Rows(("kernel", "name"), ("bytes", "right"), ("contents", "left"))
-    for k in f.kernels[: limit or None]:
+    for k in console.first(f.kernels):
         rows.add_row(name_text(k.name), bytes_text(k.bytes), printable(contents(k)))
     rows.print(console)
-    print_rest(console, f.kernels, limit)
+    console.print_rest(f.kernels)
     console.print()
     if not f.boundaries:
         console.print("No kernel reads the output of another.")
         return
     console.print("why these kernels are not fused", style="bold cyan")
     groups = by_rule(f)
-    for code, refused in groups[: limit or None]:
+    for code, refused in console.first(groups):
         rule = f.rules.get(code)
         head = Text(f"{code}  {printable(rule.title)}" if rule else f"unknown: {printable(code)}")
         head.stylize("yellow" if rule else "dim")
@@ -90,15 +88,16 @@ def print_fused(
             style="bold",
         )
         indented(console, head)
-        for b in refused[: min(3, limit) or None]:
+        most = min(3, console.limit) or len(refused)
+        for b in refused[:most]:
             pair = name_text(b.producer, b.consumer).append(f"  {bytes_text(b.bytes_between)}")
             if b.figures:
                 pair.append(f"  {figures_text(b.figures)}", style="dim")
             indented(console, pair, 6)
-        print_rest(console, refused, min(3, limit), indent=6)
+        print_more(console, len(refused) - most, indent=6)
         if rule and rule.advice:
             indented(console, advice_line(rule), 6)
-    print_rest(console, groups, limit)
+    console.print_rest(groups)
 
 
 def fused_json(

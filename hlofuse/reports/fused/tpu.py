@@ -5,14 +5,12 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
 
-from rich.console import Console
-
 from hlofuse.account import Account
 from hlofuse.account.collectives import Collective, started_by
 from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, diff
 from hlofuse.format import bytes_text, fields, plural, printable
-from hlofuse.format.terminal import indented, name_text, plain_table, print_rest
+from hlofuse.format.terminal import Page, indented, name_text, plain_table
 from hlofuse.inputs import dump_directory as dumps
 from hlofuse.ir import HlofuseError, Instruction, Json, Module, Record
 from hlofuse.passes.fusion.tpu_fusion import Prediction
@@ -158,21 +156,21 @@ CLOSED = (
 )
 
 
-def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
+def print_tpu(p: TpuPair, console: Page) -> None:
     """The result, the fusions that were created, then the pairs that were not fused; of names only these."""
     if p.queries and not p.edges:
         shown = " and ".join(map(printable, p.queries))
         console.print(f"No pair of kernels for {shown} in the dumps, or another pass changed one of the two.")
         return
     if not p.queries:
-        _print_fusions(p, console, limit)
+        _print_fusions(p, console)
     console.print(CLOSED if p.queries else "")
     apart = [e for e in p.edges if not e.fused]
     head = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused"
     console.print(head + ", most bytes first" * (len(apart) > 1), style="bold cyan")
     seen = set()
     listed = sorted(p.edges if p.queries else apart, key=lambda e: (e.fused, -e.bytes_between))
-    for e in listed[: limit or None]:
+    for e in console.first(listed):
         why = f"{e.rule}, as above" if e.rule in seen else reason(e.rule) if e.rule else "reason unknown"
         if e.fused:
             why = "fused"
@@ -181,24 +179,24 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int) -> None:
         if p.queries:
             row.append(f" ({printable(', '.join(dict.fromkeys(map(min, e.kernels))))})")
         indented(console, row.append(f"  {bytes_text(e.bytes_between)}  {why}"))
-    print_rest(console, listed, limit)
+    console.print_rest(listed)
     if p.changed:
         changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"
         indented(console, changed, 2, "dim")
 
 
-def _print_fusions(p: TpuPair, console: Console, limit: int) -> None:
+def _print_fusions(p: TpuPair, console: Page) -> None:
     console.print(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold")
     console.print(f"{p.kernels_before:,} kernels → {p.kernels_after:,} by the fusion passes", style="bold")
     console.print(CLOSED)
     console.print()
     console.print("TPU fusions", style="bold cyan")
     rows = plain_table(("", "left"), ("", "left"))
-    for change in p.changes[: limit or None]:
+    for change in console.first(p.changes):
         what = "\n".join([phrases.what_happened(change), *phrases.inside(change)])
         rows.add_row(str(change.kind), "\n".join(map(printable, what.split("\n"))))
     indented(console, rows)
-    print_rest(console, p.changes, limit)
+    console.print_rest(p.changes)
 
 
 def pair_json(p: TpuPair) -> Json:

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-
 from hlofuse.format import bytes_text, listing, memory_text, plural, printable, undivided, us_text
-from hlofuse.format.terminal import Rows, print_lines, print_rest
+from hlofuse.format.terminal import Page, Rows, print_lines
 from hlofuse.ir import grouped
 from hlofuse.reports.verdict.phrases import delta, where_text
 from hlofuse.reports.whatif.model import Trial
@@ -13,7 +11,7 @@ from .changes import NOTABLE, MemoryChange
 from .model import AliveArray, MemoryUse
 
 
-def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
+def print_memory(m: MemoryUse, console: Page) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     print_lines(console, [summary(m)], 0, "bold")
     if len(m.by_argument) > 1:
@@ -37,7 +35,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
         text = f"XLA computes {plural(count, 'kernel')} again to save memory (.remat in the name){time}"
         console.print(text)
     print_lines(console, _change_lines(m), 0)
-    shown = m.alive[: limit or None]
+    shown = console.first(m.alive)
     if not shown:
         return
     memory = " of HBM" if m.vmem else ""
@@ -59,7 +57,7 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int) -> None:
         line = f"…{line[-27:]}" if len(line) > 28 and console.width < 100 else line
         table.add_row(bytes_text(array.bytes), _name(array), printable(array.shape), line, _reader(array))
     table.print(console)
-    print_rest(console, m.alive, limit)
+    console.print_rest(m.alive)
     for why, arrays in grouped((a.reason, a) for a in shown if a.reason).items():
         names = listing([_name(a) for a in arrays], 2)
         size = f" ({bytes_text(sum(a.bytes for a in arrays))})" if len(arrays) > 1 else ""

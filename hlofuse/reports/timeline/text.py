@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import fields, plural, printable, us_text
-from hlofuse.format.terminal import Rows, print_lines
+from hlofuse.format.terminal import Page, Rows, print_lines
 from hlofuse.ir import Json
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line, profile_json
@@ -14,13 +13,7 @@ from . import phrases
 from .model import DumpSequence, PassTimeline, Size, Step
 
 
-def print_timeline(
-    timeline: PassTimeline,
-    console: Console,
-    *,
-    limit: int,
-    every: bool,
-) -> None:
+def print_timeline(timeline: PassTimeline, console: Page, *, every: bool) -> None:
     """Print the result, the largest changes, then every pass in order."""
     console.print(printable(phrases.headline(timeline)), style="bold")
     if timeline.first is not None and timeline.last is not None:
@@ -35,10 +28,10 @@ def print_timeline(
     print_lines(console, map(printable, timeline.notes), 0, "yellow")
     if timeline.times:
         console.print(f"No times: {timeline.times}.", style="dim")
-    if limit and len(timeline.changed) > 2 * limit:
+    if 0 < 2 * console.limit < len(timeline.changed):
         console.print()
         console.print("largest changes", style="bold")
-        _print_steps(timeline, timeline.largest[:limit], console)
+        _print_steps(timeline, console.first(timeline.largest), console)
     shown = timeline.steps if every else [s for s in timeline.steps if s.changed or s.problem]
     if not shown:
         return
@@ -53,7 +46,7 @@ def print_timeline(
         console.print("\n" + "\n".join(notes), style="dim")
 
 
-def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console) -> None:
+def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Page) -> None:
     timed = timeline.seconds is not None
     columns = [("dump", "right"), ("pass", "name"), ("instructions", "right"), ("kernels", "right")]
     table = Rows(*columns, *([("time", "right")] if timed else []), ("changes", "left"), drop=(2,))

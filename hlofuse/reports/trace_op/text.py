@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import listing, plural, printable
-from hlofuse.format.terminal import Rows, indented, print_more
+from hlofuse.format.terminal import Page, Rows, indented, print_more
 from hlofuse.ir import grouped
 from hlofuse.reports.common.phrases import measured_text
 from hlofuse.reports.common.profile import joined_line
@@ -106,7 +105,7 @@ def end_line(trail: Trail) -> str:
     return head + "; ".join(end_text(k) for k in trail.ends[:4]) + ("; …" if len(trail.ends) > 4 else "")
 
 
-def print_provenance(provenance: Provenance, console: Console, *, limit: int) -> None:
+def print_provenance(provenance: Provenance, console: Page) -> None:
     """Each operation: its stops, then the kernel it ends in."""
     console.print(printable(headline(provenance)), style="bold")
     if provenance.unreadable:
@@ -117,7 +116,7 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int) ->
     if m is not None:
         console.print(joined_line(m), style="dim")
     groups = [*grouped((_steps(t), t) for t in provenance.trails).values()]
-    for trail, *same in groups[: limit or None]:
+    for trail, *same in console.first(groups):
         console.print()
         title = filter(None, (trail.name, trail.opcode, trail.source, trail.op_name))
         console.print(printable("  ".join(title)), style="bold")
@@ -135,7 +134,7 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int) ->
         if same:
             names = ", ".join(f"{t.name} ({t.opcode})" for t in same)
             indented(console, printable(f"same steps and kernels: {names}"), 2, "dim")
-    if hidden := sum(map(len, groups[limit:])) if limit else 0:
+    if hidden := sum(map(len, groups)) - sum(map(len, console.first(groups))):
         console.print()
         print_more(console, hidden, indent=0)
 

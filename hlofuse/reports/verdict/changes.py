@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
 from hlofuse.format import broken, bytes_text, plural, printable, signed, us_text
-from hlofuse.format.terminal import Rows, indented, print_command, print_lines, print_rest
+from hlofuse.format.terminal import Page, Rows, indented, print_command, print_lines
 from hlofuse.ir import HlofuseError, Module, Record, Strings, replace
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
@@ -110,7 +109,7 @@ def without_passes(
     return totals, sorted(rows, key=lambda r: r.trial.gain)
 
 
-def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:
+def print_passes(totals: Totals, rows: Sequence[Change], console: Page) -> None:
     """Print how the totals of the module differ without each pass."""
     line = f"The module without each pass; replayed with all: {phrases.totals_line(totals)}"
     console.print(line, style="bold")
@@ -129,10 +128,9 @@ def print_changes(
     v: Verdict,
     ranking: Ranking,
     also: Sequence[Change],
-    console: Console,
+    console: Page,
     *,
     input_arguments: Sequence[str],
-    limit: int,
 ) -> None:
     """The bounds, the best change, the table, and what the rules of it keep apart."""
     if ranking.changes:
@@ -153,15 +151,15 @@ def print_changes(
         tried = f"No {what} saves 0.1% or more ({plural(v.replays, 'replay')})"
         console.print(tried if v.replays else "No change was replayed", style="bold")
     if rows:
-        _print_table(rows, v, console, limit)
+        _print_table(rows, v, console)
     if best is not None and best.label.startswith("without "):
         blocks = Rows(("refused pair", "left"), ("bytes", "right"), "left", drop=(2,))
-        for b in best.blocks[: limit or None]:
+        for b in console.first(best.blocks):
             pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
             source = Text(printable(b.producer.source or ""), style="dim")
             blocks.add_row(pair, bytes_text(b.bytes_between), source)
         blocks.print(console)
-        print_rest(console, best.blocks, limit)
+        console.print_rest(best.blocks)
         print_command(
             console, 2, "explain", *input_arguments, "--disable", best.label.removeprefix("without ")
         )
@@ -174,19 +172,14 @@ def print_changes(
     console.print()
     console.print("Boundaries that no flag or rewrite of fusion can remove", style="bold cyan")
     table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), "left")
-    for f in blocking[: limit or None]:
+    for f in console.first(blocking):
         size = bytes_text(sum(b.bytes_between for b in f.blocks))
         table.add_row(f.rule.code, f"{len(f.blocks):,}", size, printable(f.rule.title))
     table.print(console)
 
 
-def _print_table(
-    every: Sequence[Change],
-    v: Verdict,
-    console: Console,
-    limit: int,
-) -> None:
-    rows = every[: limit or None]
+def _print_table(every: Sequence[Change], v: Verdict, console: Page) -> None:
+    rows = console.first(every)
     figures = [("kernels", "right"), ("launches", "right"), ("moved", "right")]
     if v.totals.us is not None:
         figures.append(("est. time", "right"))
@@ -211,7 +204,7 @@ def _print_table(
     for number, c in enumerate(rows, 1):
         where = f" · {phrases.where_text(c.sources, c.places)}" if c.sources else ""
         print_lines(console, [f"{number:>2} {printable(c.label)}: {printable(c.title)}{where}"])
-    print_rest(console, every, limit)
+    console.print_rest(every)
     if decides:
         indented(console, CHANGED_DECISIONS, 2, "dim")
 

@@ -2,11 +2,10 @@
 
 from collections import Counter
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format import more, plural, printable, times
-from hlofuse.format.terminal import indented, plain_grid, print_lines
+from hlofuse.format.terminal import Page, indented, plain_grid, print_lines
 from hlofuse.ir import Strings, grouped
 from .model import KernelSide, Report, Verdict
 
@@ -152,13 +151,7 @@ def side_text(side: KernelSide | None) -> str:
     return text
 
 
-def print_report(
-    report: Report,
-    console: Console,
-    *,
-    limit: int,
-    every: bool,
-) -> None:
+def print_report(report: Report, console: Page, *, every: bool) -> None:
     """The summary, then modules that differ; `every` lists the others, too."""
     console.print(headline(report), style="bold green" if report.agrees else "bold red")
     if line := release_line(report):
@@ -173,25 +166,24 @@ def print_report(
     for v in report.verdicts if every else ():
         console.print(f"  {printable(v.name):<40} {verdict_word(v):<14} {plural(v.kernels, 'kernel')}")
     bad = [v for v in report.verdicts if verdict_word(v) != "exact"]
-    for v in bad[: limit or None]:
+    for v in console.first(bad):
         console.print()
         _print_bad(v, console)
     other = [v for v in report.compared if v not in bad and step_lines(v)]
-    for v in other[: limit or None]:
+    for v in console.first(other):
         console.print(f"\n{printable(v.name)}  same kernels, different steps", style="bold")
         print_lines(console, step_lines(v))
-    if limit and len(other) > limit:
-        console.print(f"\n{more(len(other) - limit)}")
-    if limit and len(bad) > limit:
-        console.print(f"\n{more(len(bad) - limit)}")
+    for rows in (other, bad):
+        if rest := len(rows) - len(console.first(rows)):
+            console.print(f"\n{more(rest)}")
     if report.skipped:
         console.print()
         console.print(f"{plural(len(report.skipped), 'module')} skipped:", style="dim")
-        for reason in report.skipped[: limit or None]:
+        for reason in console.first(report.skipped):
             console.print(f"  {printable(reason)}", style="dim")
 
 
-def _print_bad(v: Verdict, console: Console) -> None:
+def _print_bad(v: Verdict, console: Page) -> None:
     console.print(f"{printable(v.name)}  {verdict_word(v)}", style="bold")
     if v.error is not None:
         print_lines(console, map(printable, v.error.split("\n")))

@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 from functools import partial
 
-from rich.console import Console
 from rich.text import Text
 
 from hlofuse.account import PairDetail
 from hlofuse.format import bytes_text, listing, more, plural, printable, ranges, shorten, us_text
-from hlofuse.format.terminal import Rows, final_name_text, indented, print_command, print_lines, print_rest
+from hlofuse.format.terminal import (
+    Page,
+    Rows,
+    final_name_text,
+    indented,
+    print_command,
+    print_lines,
+    print_more,
+)
 from hlofuse.ir import Ints, grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
@@ -171,7 +178,7 @@ _STEPS = 60  # columns
 _READS = 6
 
 
-def _print_kernel(s: Story, equal: int, console: Console, seen: set[object]) -> None:
+def _print_kernel(s: Story, equal: int, console: Page, seen: set[object]) -> None:
     """A kernel's time, what keeps it apart, what helps, for `equal` more as well. `seen`: what was shown."""
     console.print(story_headline(s) + (f" {equal} more like it." if equal else ""), style="bold")
     where = printable(origin(s.described)) or printable(s.described.opcode)
@@ -198,14 +205,13 @@ def _print_kernel(s: Story, equal: int, console: Console, seen: set[object]) -> 
 def print_answers(
     answers: Sequence[Story | PairAnswer],
     queries: Sequence[str],
-    console: Console,
+    console: Page,
     *,
     input_arguments: Sequence[str] = (),
-    limit: int = 20,
     details: bool = True,
     total: int,
 ) -> None:
-    """The answers below a heading, cut where `limit` is not 0. Without `details` kernels of the same line,
+    """The answers below a heading. Without `details` kernels of the same line,
     shape, time and rule are one answer. `total` is the number of kernels of the program."""
     kinds = [[a] for a in answers]
     if not details:
@@ -215,8 +221,8 @@ def print_answers(
     if not is_one:
         console.print(answers_headline(queries, answers, total), style="bold cyan")
     narrow = len(queries) > 1 and console.width < _ROOM  # three pairs would be more than 25 lines
-    shown = kinds[: ANSWERS - narrow] if limit else kinds
-    most = limit if is_one else min(limit, ANSWERS)
+    shown = kinds[: ANSWERS - narrow] if console.limit else kinds
+    most = console.limit if is_one else min(console.limit, ANSWERS)
     for answer, *others in shown:
         if not is_one:
             console.print()
@@ -246,7 +252,7 @@ def _same(a: Story | PairAnswer) -> object:
     return stem, a.described.source, a.described.shape, a.us, a.runs, rules
 
 
-def _print_places(console: Console, places: Sequence[Place]) -> None:
+def _print_places(console: Page, places: Sequence[Place]) -> None:
     table = Rows("name", "left", "name", "left", drop=(1,))
     for p in places:
         what = f"{printable(p.opcode)} {_elements(p.shape, 60)}".strip() or (
@@ -263,7 +269,7 @@ def _elements(shape: str, width: int) -> str:
     return shape if len(shape) <= width else shorten(listing(elements, width // 30), width)
 
 
-def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: Console) -> None:
+def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: Page) -> None:
     console.print(pair_headline(p), style="bold")
     if p.settled_by is not None and p.settled_by.event.event != "fuse":
         rule = p.settled_by.rule
@@ -281,7 +287,7 @@ def _print_pairs(p: PairAnswer, others: Sequence[PairAnswer | Story], console: C
 
 def _print_pair(
     p: PairAnswer,
-    console: Console,
+    console: Page,
     input_arguments: Sequence[str],
     limit: int,
     *,
@@ -345,7 +351,7 @@ def _print_pair(
 
 def _print_story(
     s: Story,
-    console: Console,
+    console: Page,
     input_arguments: Sequence[str],
     limit: int,
     *,
@@ -385,7 +391,7 @@ def _print_story(
 
 
 def _print_decisions(
-    console: Console,
+    console: Page,
     title: str,
     decisions: Sequence[Decision],
     limit: int,
@@ -402,7 +408,7 @@ def _print_decisions(
             Text(own[0].rule.code, style="yellow"),
         )
     table.print(console, 4)
-    print_rest(console, groups, limit, indent=4)
+    print_more(console, len(groups) - (limit or len(groups)), indent=4)
 
 
 def _outcome(decisions: Sequence[Decision]) -> tuple[Text, Text]:
@@ -424,7 +430,7 @@ def _outcome(decisions: Sequence[Decision]) -> tuple[Text, Text]:
 def print_pair_cost(
     d: PairDetail,
     producer: Place,
-    console: Console,
+    console: Page,
     *,
     forbidden: bool,
     details: bool,
