@@ -141,7 +141,7 @@ def _row(k: KernelError, e: ModelError) -> list[str]:
     name = printable(k.place.label) + times_text(k.runs)
     bound = "≥ " if k.is_floor and e.bandwidth is None else ""
     error = _error(k.ratio) if not bound else "above" if k.off_us else ""
-    return [us_text(k.measured_us), bound + us_text(k.estimate_us), error, name, printable(k.place.line)]
+    return [us_text(k.measured_us), bound + us_text(k.estimate_us), error, name, printable(k.place.where)]
 
 
 def _error(ratio: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hlofuse.compilation import compile
-from hlofuse.ir import parse_module
+from hlofuse.ir import parse_module, replace
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.model import Place
@@ -49,6 +49,15 @@ def test_a_suggestion_names_the_users_own_line() -> None:
     trial = Trial(None, "replayed", None, 0, 0, 0)
     module = parse_module(TEXT)
     assert Rewritten(RECIPES[0], module, module, (own, own)).suggestion(trial).sources == ("net.py:7 call",)
+
+
+def test_a_slow_kernel_without_the_users_line_names_its_scopes() -> None:
+    package = Place("dot", source="tf/framework/ops.py:1160", op_name="net/dense/MatMul", installed=True)
+    assert package.where == "net/dense"
+    assert replace(package, called_from="net.py:7 call").where == "net.py:7"
+    assert replace(package, op_name=None).where == "tf/framework/ops.py:1160"
+    assert replace(package, source=None, installed=False).where == "net/dense"
+    assert replace(package, source="net.py:7 call", installed=False).where == "net.py:7"
 
 
 def test_an_explanation_names_the_layer() -> None:

@@ -241,8 +241,10 @@ def place_of(x: Instruction, module: Module) -> Place:
     """The location of an instruction of a final module."""
     bearer = source_bearer(x, module)
     caller = source_in_function(module.called_from(bearer))
-    source = source_in_function(kernel_source(x, module, bearer))
-    return Place(x.name, x.opcode, str(x.shape), source or None, x.op_name, caller or None, x.name)
+    source = kernel_source(x, module, bearer)
+    shown = source_in_function(source) or None
+    place = Place(x.name, x.opcode, str(x.shape), shown, x.op_name, caller or None, x.name)
+    return replace(place, installed=True) if source is not None and source.installed else place
 
 
 def launched(module: Module) -> dict[str, Instruction]:

@@ -6,6 +6,7 @@ from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import Counted
 from hlofuse.format import fields, us_json
+from hlofuse.format.paths import layer_of
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir import Json, Record, Strings
 from hlofuse.rules.catalogue import Rule
@@ -41,6 +42,7 @@ class Place(Record):
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known or nothing runs under one."""
     measured: MeasuredTime | None = None
+    installed: bool = False  # `source` is in an installed package
 
     @property
     def label(self) -> str:
@@ -51,6 +53,12 @@ class Place(Record):
     def line(self) -> str:
         """`file:line`, the user's own where the operation is an installed package's; empty if not known."""
         return (self.called_from or self.source or "").partition(" ")[0]
+
+    @property
+    def where(self) -> str:
+        """The user's own line; else the scopes around the operation, or the line of an installed package."""
+        own = self.called_from or (self.source and not self.installed)
+        return (not own and layer_of(self.op_name)) or self.line
 
     @property
     def shown(self) -> str:

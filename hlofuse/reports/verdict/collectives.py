@@ -183,7 +183,7 @@ def _decides(x: Instruction) -> bool:
 
 
 def _line(r: CollectiveRow) -> str:
-    return printable(r.near or r.place.line or r.place.shown)
+    return printable(r.near or r.place.where or r.place.shown)
 
 
 def _is_cut(x: Instruction) -> bool:

@@ -415,7 +415,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         figure,
         "" if isnan(part) else f"{100 * part:.0f}%",
         printable(name),
-        printable(k.place.line),
+        printable(k.place.where),
         k.bound_by,
     )
 
