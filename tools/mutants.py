@@ -1,9 +1,9 @@
 """Single edits of a Python source that its tests should notice, found in the syntax tree.
 
 Edited are comparisons, numbers, terms of sums and products, arguments, conditions and statements that update
-a value. Not edited, because nothing would differ or no test should look: docstrings, types, decorators,
-`__repr__`, texts, messages of exceptions, assertions (`strict` of `zip` is one), the order of a `gcd`'s
-arguments, and blocks for type checkers.
+a value. Not edited, because nothing would differ or no test should look: docstrings, types and their aliases,
+decorators, `__repr__`, texts, messages of exceptions, assertions (`strict` of `zip` is one), sizes of caches,
+the order of the arguments of a `gcd` or a union, and blocks for type checkers.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
 }
 _SELECTIONS = {"max", "min"}
-_SYMMETRIC = {"gcd", "math.gcd"}
-_UNTESTED_KEYWORDS = {"strict", "repr"}
+_SYMMETRIC = {"gcd", "lcm", "hypot", "isclose", "union", "intersection"}
+_UNTESTED_KEYWORDS = {"strict", "repr", "maxsize", "stacklevel"}
 _UNTESTED_FUNCTIONS = {"__repr__", "__str__"}
 _GENERICS = {"dict", "list", "set", "frozenset", "tuple", "Callable", "defaultdict"}
+_TYPES = {"str", "int", "float", "bool", "bytes"} | _GENERICS
 _UNTESTED_BASES = {"Protocol", "TypedDict"}
 
 
@@ -151,8 +152,10 @@ def _tested(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _untested(node: ast.AST) -> bool:
-    if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom)):
+    if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.TypeAlias)):
         return True
+    if isinstance(node, ast.AnnAssign):
+        return ast.unparse(node.annotation).endswith("TypeAlias")
     if isinstance(node, ast.keyword):
         return node.arg in _UNTESTED_KEYWORDS
     if isinstance(node, ast.FunctionDef):
@@ -170,7 +173,8 @@ def _untested(node: ast.AST) -> bool:
     if isinstance(node, ast.Subscript):
         return ast.unparse(node.value) in _GENERICS
     if isinstance(node, ast.Assign):
-        return any(isinstance(t, ast.Name) and t.id in ("__all__", "__slots__") for t in node.targets)
+        names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        return names in (["__all__"], ["__slots__"]) or (bool(names) and _is_type(node.value))
     return isinstance(node, ast.Call) and ast.unparse(node.func) in ("cast", "TypeVar", "logging", "warn")
 
 
@@ -245,7 +249,7 @@ def _calls(node: ast.Call) -> Iterator[ast.expr]:
         other = next(iter(_SELECTIONS - {node.func.id}))
         yield ast.Call(func=ast.Name(other), args=args, keywords=node.keywords)
         return  # its arguments have no order
-    if plain and len(args) > 1 and ast.unparse(node.func) not in _SYMMETRIC:
+    if plain and len(args) > 1 and _last(node.func) not in _SYMMETRIC:
         for at in range(len(args) - 1):
             swapped = [*args[:at], args[at + 1], args[at], *args[at + 2 :]]
             yield ast.Call(func=node.func, args=swapped, keywords=node.keywords)
@@ -255,6 +259,18 @@ def _conditions(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, (ast.If, ast.While, ast.IfExp)):
         return [node.test]
     return node.ifs if isinstance(node, ast.comprehension) else []
+
+
+def _last(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def _is_type(node: ast.expr) -> bool:
+    """True for names of classes and built-in types, and for a union of them."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _is_type(node.left) and _is_type(node.right)
+    name = _last(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    return name in _TYPES or (name[:1].isupper() and not name.isupper())
 
 
 def _is_text(node: ast.expr) -> bool:

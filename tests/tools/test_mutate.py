@@ -62,6 +62,11 @@ def edits(source: str) -> list[tuple[int, str]]:
 def test_assertions_types_and_the_order_of_a_symmetric_call_are_left() -> None:
     assert edits("x = zip(a, b, strict=True)\n") == [(1, "zip(a, b, strict=True) → zip(b, a, strict=True)")]
     assert edits("x = math.gcd(a, b)\nA = Callable[[A | B], A | None]\ny = dict[A, A | B]()\n") == []
+    assert (
+        edits("A = Moved | str | Added\nC: TypeAlias = f(1, 2)\nx = a.union(b, c)\ny = cache(maxsize=4)\n")
+        == []
+    )
+    assert [e for _, e in edits("x = isinstance(a, Moved | int)\n")][-1] == "Moved | int → int"
     assert edits("x = f(a, most=3)\n") == [(1, "3 → 2"), (1, "3 → 4"), (1, "3 → 6")]
 
 
