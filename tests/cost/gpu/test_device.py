@@ -112,14 +112,18 @@ def test_devices_without_a_table_use_that_of_sm_86() -> None:
 
 
 def test_amd_devices_differ_by_generation() -> None:
-    mi200, mi350 = load_device("mi200"), load_device("mi350")
-    assert (mi200.threads_per_warp, mi200.l1_cache_size_per_core, mi200.bytes_per_clock_and_core) == (
-        64,
-        16384,
-        32,
-    )
-    assert (mi350.l1_cache_size_per_core, mi350.dram_to_l2_transaction_bytes) == (32768, 128)
-    assert not mi350.is_blackwell
+    found = {}
+    for name in ("mi200", "mi300x", "mi350", "h100_sxm"):
+        d = load_device(name)
+        found[name] = d.l1_cache_size_per_core, d.dram_to_l2_transaction_bytes, d.bytes_per_clock_and_core
+    assert found == {
+        "mi200": (16384, 64, 32),
+        "mi300x": (32768, 128, 16),
+        "mi350": (32768, 128, 16),
+        "h100_sxm": (2048, 64, 32),
+    }
+    assert load_device("mi200").threads_per_warp == 64
+    assert not load_device("mi350").is_blackwell
 
 
 def test_repeated_fields_become_lists() -> None:

@@ -22,14 +22,16 @@ sum {
 """
 
 
-def launch(line: str, *operands: str, device: DeviceDescription = H100, release: str = "0.11.1") -> Launch:
+def launch(
+    line: str, *operands: str, device: DeviceDescription = H100, release: str = "0.11.1", regions: str = ""
+) -> Launch:
     """The launch of a fusion of the lines up to the root `r`."""
     parameters = "".join(f"  p{i} = {t} parameter({i})\n" for i, t in enumerate(operands))
     names = ", ".join(f"p{i}" for i in range(len(operands)))
     result = line.rpartition("ROOT r = ")[2]
     end = result.index(") ") + 1 if result.startswith("(") else result.index(" ")
     text = (
-        f"{REGIONS}c {{\n{parameters}{line}\n}}\n"
+        f"{REGIONS}{regions}c {{\n{parameters}{line}\n}}\n"
         f"ENTRY e {{\n{parameters}  ROOT f = {result[:end]} fusion({names}), kind=kLoop, calls=c\n}}\n"
     )
     used = release_of(release)
@@ -190,6 +192,27 @@ def test_blackwell_unrolls_to_a_vector(element_type: str, toolkit: tuple[int, in
 
 
 @pytest.mark.parametrize(
+    ("release", "minor", "each"),
+    [
+        *(
+            ("0.11.1", minor, each)
+            for minor, each in [(4, 8), (9, 8), (15, 8), (16, 16), (31, 16), (32, 32), (64, 32)]
+        ),
+        *(("0.8.3", minor, each) for minor, each in [(4, 4), (7, 4), (9, 8), (64, 8)]),
+    ],
+)
+def test_blackwell_unrolls_a_transpose_as_far_as_what_it_moves_at_once(
+    release: str, minor: int, each: int
+) -> None:
+    rows = BIG // (6 * minor * 32) * 64
+    line = f"{ROOT}s8[{rows},3,2,{minor}] transpose(p0), dimensions={{0,2,1,3}}"
+    found = launch(
+        line, f"s8[{rows},2,3,{minor}]", device=replace(B200, toolkit_version=(12, 9, 0)), release=release
+    )
+    assert (found.kind, found.blocks) == ("loop", -(-rows * 6 * minor // (128 * each)))
+
+
+@pytest.mark.parametrize(
     ("release", "slices", "window", "flags", "wanted"),
     [
         ("0.4.35", 100, 64, "", 100 * 64 // 128),
@@ -216,6 +239,41 @@ def test_scatters(release: str, slices: int, window: int, flags: str, wanted: in
     )
     given = f"f32[1000,{window}]", f"s32[{slices},1]", f"f32[{slices},1,{window}]"
     found = launch(line, *given, release=release)
+    assert (found.kind, found.blocks, found.threads) == ("scatter", wanted, 128)
+
+
+@pytest.mark.parametrize(
+    ("places", "slices", "wanted"),
+    [
+        # Each warp takes as many of the slices as there are for each of 1,000 places, with one index a
+        # multiple of four where there are more.
+        ("1000", 4000, 4000 // (4 * 4)),
+        ("1000", 4001, -(-4001 // (8 * 4))),
+        ("1000", 3000, 3000 // (3 * 4)),
+        ("50,20", 4000, 4000 // (4 * 4)),
+        ("50,20", 4001, -(-4001 // (5 * 4))),
+    ],
+)
+@pytest.mark.parametrize("arrays", [1, 2, 3])
+def test_sorted_scatters_of_several_arrays(arrays: int, places: str, slices: int, wanted: int) -> None:
+    dimensions = places.count(",") + 1
+    indices, update = f"s32[{slices},{dimensions}]", f"f32[{slices},{'1,' * dimensions}64]"
+    window = ",".join(str(k + 1) for k in range(dimensions + 1))
+    places = f"f32[{places},64]"
+    result, given = ", ".join([places] * arrays), [*[places] * arrays, indices, *[update] * arrays]
+    to = ",".join(map(str, range(dimensions)))
+    operands = ", ".join(f"p{k}" for k in range(len(given)))
+    line = f"""{ROOT}{f"({result})" if arrays > 1 else result} scatter({operands}),
+      update_window_dims={{{window}}}, inserted_window_dims={{}},
+      scatter_dims_to_operand_dims={{{to}}}, indices_are_sorted=true,
+      index_vector_dim=1, to_apply=sums{arrays}"""
+    letters = [f"{x}{k}" for x in "ab" for k in range(arrays)]
+    region = "".join(f"  {x} = f32[] parameter({k})\n" for k, x in enumerate(letters))
+    sums = ", ".join(f"a{k}" for k in range(arrays))
+    root = "tuple" if arrays > 1 else "copy"
+    kind = f"({', '.join(['f32[]'] * arrays)})" if arrays > 1 else "f32[]"
+    sums = f"sums{arrays} {{\n{region}  ROOT c = {kind} {root}({sums})\n}}\n"
+    found = launch(line, *given, regions=sums)
     assert (found.kind, found.blocks, found.threads) == ("scatter", wanted, 128)
 
 

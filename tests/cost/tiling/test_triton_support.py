@@ -10,6 +10,7 @@ from hlofuse.cost.tiling.constraints import backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
@@ -92,6 +93,38 @@ CASES: list[tuple[str, tuple[str, ...], str | None]] = [
         ("f64[4,3]", "f64[3,5]"),
         "Dot operation only supports F64 result type for F64 input type.",
     ),
+    ("s4[8] iota(), iota_dimension=0", (), "F8E4M3FN, F8E5M2 and S4 are not supported for iota."),
+    ("f8e5m2[8] iota(), iota_dimension=0", (), "F8E4M3FN, F8E5M2 and S4 are not supported for iota."),
+    ("s8[8] iota(), iota_dimension=0", (), None),
+    ("s4[128] concatenate(p0, p1), dimensions={0}", ("s4[64]", "s4[64]"), "S4 is not supported."),
+    ("f32[15] pad(p0, p1), padding=0_0_1", ("f32[8]", "f32[]"), "Only high padding is supported."),
+    ("pred[8] bitcast(p0)", ("pred[2,4]",), None),
+    ("u32[8] bitcast(p0)", ("f32[8]",), None),
+    ("u8[8] convert(p0)", ("s8[8]",), None),
+    ("s8[8] convert(p0)", ("pred[8]",), None),
+    ("u8[8] convert(p0)", ("s4[8]",), None),
+    ("f32[8] convert(p0)", ("f8e5m2[8]",), None),
+    ("f8e4m3fn[8] convert(p0)", ("f8e5m2[8]",), None),
+    ("f64[8] convert(p0)", ("f8e5m2[8]",), conversion("f8e5m2", "f64", "Unsupported F8 conversion.")),
+    ("c64[8] convert(p0)", ("f32[8]",), "Unsupported output type for conversion: c64"),
+    ("s4[8] negate(p0)", ("s4[8]",), "Unsupported elementwise operation."),
+    ("f8e5m2[8] abs(p0)", ("f8e5m2[8]",), None),
+    ("f16[8] divide(p0, p1)", ("f16[8]", "f16[8]"), None),
+    (
+        "f32[8,4] reduce(p0, p1), dimensions={}, to_apply=r",
+        ("f32[8,4]", "f32[]"),
+        "Reduction must have at least one dimension.",
+    ),
+    (
+        "f8e5m2[8] reduce(p0, p1), dimensions={1}, to_apply=r",
+        ("f8e5m2[8,4]", "f8e5m2[]"),
+        "F8E4M3FN and F8E5M2 are not supported for reductions.",
+    ),
+    (
+        "f32[5] dot(p0, p1), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}",
+        ("f32[2,3]", "f32[2,3,5]"),
+        "Exactly one contracting dimension is supported, got 0,1",
+    ),
 ]
 
 
@@ -100,11 +133,110 @@ def test_operations(line: str, operands: tuple[str, ...], reason: str | None) ->
     assert TritonSupport(load_device("h100_sxm"), RELEASE).refusal(operation(line, *operands)) == reason
 
 
-def test_f8_before_ada() -> None:
-    convert = operation("f32[8] convert(p0)", "f8e4m3fn[8]")
-    old = conversion("f8e4m3fn", "f32", "F8E4M3FN is not supported before Ada.")
-    assert TritonSupport(load_device("a100_sxm_40"), RELEASE).refusal(convert) == old
-    assert TritonSupport(load_device("h100_sxm"), RELEASE).refusal(convert) is None
+F8 = "F8E4M3FN is not supported before {}."
+TYPES = "bitcasts with different element types are not supported if PRED is involved"
+ONE_ROW = "Reduction is not a row-reduction of a single operand."
+
+
+@pytest.mark.parametrize(
+    ("release", "device", "line", "operands", "reason"),
+    [
+        ("0.11.1", "a100_sxm_40", "f32[8] convert(p0)", "f8e4m3fn[8]", F8.format("Ada")),
+        ("0.11.1", "a100_sxm_40", "f32[8] convert(p0)", "f8e5m2[8]", None),
+        ("0.11.1", "a100_sxm_40", "f8e4m3fn[8] copy(p0)", "f8e4m3fn[8]", None),
+        ("0.11.1", "ada", "f32[8] convert(p0)", "f8e4m3fn[8]", None),
+        ("0.11.1", "mi200", "f32[8] convert(p0)", "f8e4m3fn[8]", None),
+        ("0.9.2", "ada", "f32[8] convert(p0)", "f8e4m3fn[8]", F8.format("Hopper")),
+        ("0.9.2", "h100_sxm", "f32[8] convert(p0)", "f8e4m3fn[8]", None),
+        ("0.9.2", "h100_sxm", "s16[8] convert(p0)", "s4[8]", "Unsupported S4 conversion."),
+        ("0.9.2", "h100_sxm", "s4[8] convert(p0)", "f32[8]", "Unsupported S4 output type."),
+        ("0.9.2", "h100_sxm", "u8[8] convert(p0)", "pred[8]", "Unsupported output type for conversion: u8"),
+        (
+            "0.9.2",
+            "h100_sxm",
+            "u32[8] negate(p0)",
+            "u32[8]",
+            "Unsupported output data type: Unsupported data type: u32",
+        ),
+        ("0.8.3", "h100_sxm", "u32[8] negate(p0)", "u32[8]", "Unsupported output data type."),
+        (
+            "0.8.3",
+            "h100_sxm",
+            "pred[8] compare(p0, p0), direction=LT",
+            "u32[8]",
+            "Unsupported input data type.",
+        ),
+        ("0.8.3", "h100_sxm", "s32[8] convert(p0)", "u32[8]", "Unsupported conversion in Triton: u32 to s32"),
+        ("0.8.3", "h100_sxm", "s16[8] convert(p0)", "s4[8]", "Unsupported conversion in Triton: s4 to s16"),
+        ("0.8.3", "h100_sxm", "f16[8] convert(p0)", "f32[8]", None),
+        ("0.8.3", "h100_sxm", "s8[8] bitcast(p0)", "pred[8]", None),
+        ("0.9.2", "h100_sxm", "s8[8] bitcast(p0)", "pred[8]", TYPES),
+        ("0.6.2", "h100_sxm", "s8[8] bitcast(p0)", "s32[2]", None),
+        ("0.7.2", "h100_sxm", "s32[8] remainder(p0, p0)", "s32[8]", "Unsupported elementwise operation."),
+        ("0.8.3", "h100_sxm", "s32[8] remainder(p0, p0)", "s32[8]", None),
+        ("0.9.2", "h100_sxm", "f16[8] divide(p0, p0)", "f16[8]", "Unsupported elementwise operation."),
+        ("0.9.2", "h100_sxm", "f32[8] divide(p0, p0)", "f32[8]", None),
+        (
+            "0.9.2",
+            "h100_sxm",
+            "f32[8] round-nearest-even(p0)",
+            "f32[8]",
+            "Unsupported elementwise operation.",
+        ),
+        ("0.9.2", "mi200", "f16[8] divide(p0, p0)", "f16[8]", None),
+        ("0.11.1", "mi350", "f8e5m2fnuz[8] copy(p0)", "f8e5m2fnuz[8]", None),
+        (
+            "0.11.1",
+            "mi350",
+            "f8e5m2fnuz[8] negate(p0)",
+            "f8e5m2fnuz[8]",
+            "Unsupported elementwise operation.",
+        ),
+        (
+            "0.10.2",
+            "h100_sxm",
+            "f32[8] reduce(p0, p1), dimensions={1,2}, to_apply=r",
+            "f32[8,4,2] f32[]",
+            ONE_ROW,
+        ),
+        ("0.10.2", "h100_sxm", "f32[8] reduce(p0, p1), dimensions={1}, to_apply=r", "f32[8,4] f32[]", None),
+        ("0.10.2", "h100_sxm", "f32[6] concatenate(p0, p0), dimensions={0}", "f32[3]", None),
+        (
+            "0.9.2",
+            "h100_sxm",
+            "f32[6] concatenate(p0, p0), dimensions={0}",
+            "f32[3]",
+            "Only concatenates in nested GEMM fusions are supported.",
+        ),
+        (
+            "0.12.0.1",
+            "h100_sxm",
+            "f32[9] pad(p0, p1), padding=0_1",
+            "f32[8] f32[]",
+            "Pads are only supported within GEMM fusions.",
+        ),
+        ("0.4.35", "h100_sxm", "f32[8] copy(p0)", "f32[8]", "Unsupported opcode."),
+        ("0.5.0", "h100_sxm", "f32[8] copy(p0)", "f32[8]", None),
+        ("0.5.0", "h100_sxm", "f32[9] pad(p0, p1), padding=0_1", "f32[8] f32[]", "Unsupported opcode."),
+        ("0.5.0", "h100_sxm", "u32[8] bitcast-convert(p0)", "f32[8]", "Unsupported opcode."),
+        (
+            "0.5.0",
+            "h100_sxm",
+            "f8e4m3fn[8] convert(p0)",
+            "f8e5m2[8]",
+            "Unsupported conversion in Triton: f8e5m2 to f8e4m3fn",
+        ),
+    ],
+)
+def test_operations_by_release_and_device(
+    release: str, device: str, line: str, operands: str, reason: str | None
+) -> None:
+    ada = replace(load_device("a6000"), compute_capability=(8, 9))
+    description = ada if device == "ada" else load_device(device)
+    found = TritonSupport(description, release_of(release)).refusal(operation(line, *operands.split()))
+    if found and " with message:" in found:
+        found = found.partition("message:\n")[2]
+    assert found == reason
 
 
 def test_backend_config_as_xla_writes_it() -> None:
