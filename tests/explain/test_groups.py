@@ -14,9 +14,10 @@ from hlofuse.ir.record import replace
 from hlofuse.reports.common.facts import FURTHER_RESULTS
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, us_at_stake
 from hlofuse.reports.explain.explain import blocking_rules, group_refusals, grouped_kernels, kernel_time_of
-from hlofuse.reports.explain.model import SelectedKernel, Selection
+from hlofuse.reports.explain.model import FusedStep, SelectedKernel, Selection
 from hlofuse.reports.explain.phrases import pass_summary, selected_kernel_lines
 from hlofuse.rules.catalogue import Rule
+from hlofuse.trace.recorder import Event
 
 TEXT = """HloModule m
 ENTRY e {
@@ -181,3 +182,19 @@ def test_an_estimate_below_a_bound_has_the_bound_without_its_launch() -> None:
         facts.launched_as = {"k": row}.get
         assert kernel_time_of("k", facts) == replace(time, us_floor=floor)
         assert kernel_time_of("other", facts) is None
+
+
+@pytest.mark.parametrize(
+    ("figures", "consumers", "saved"),
+    [
+        ({"us_fused": 3.0, "us_unfused": 9.0}, 1, 6.0),
+        ({"us_fused": 3.0, "us_unfused": 9.0}, 3, 2.0),
+        ({"us_fused": 3.0}, 1, None),
+        ({"us_unfused": 9.0}, 1, None),
+    ],
+)
+def test_the_times_of_a_decision_are_of_all_its_consumers(
+    figures: dict[str, float], consumers: int, saved: float | None
+) -> None:
+    event = Event("fuse", "a-pass", "e", 1, figures=figures)
+    assert FusedStep(event=event, producer=place("a"), consumers=consumers).us_saved == saved

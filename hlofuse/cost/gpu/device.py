@@ -93,19 +93,19 @@ class DeviceDescription:
     @cached_property
     def l1_cache_size_per_core(self) -> int:
         """Bytes that XLA assumes to stay in the L1 cache (`l1_cache_size_per_SM`)."""
-        if self.is_rocm and self.gfx_version in ("gfx908", "gfx90a"):
+        if self.gfx_version in ("gfx908", "gfx90a"):
             return 16 * 1024
-        return 32 * 1024 if self.is_rocm and self.gfx_version in _MI300_SERIES else 2 * 1024
+        return 32 * 1024 if self.gfx_version in _MI300_SERIES else 2 * 1024
 
     @cached_property
     def dram_to_l2_transaction_bytes(self) -> int:
         """`dram_to_l2_transaction_size_bytes`."""
-        return 128 if self.is_rocm and self.gfx_version in _MI300_SERIES else 64
+        return 128 if self.gfx_version in _MI300_SERIES else 64
 
     @cached_property
     def bytes_per_clock_and_core(self) -> int:
         """Bytes that one core can request from memory in a cycle (`memory_transactions_per_clock`)."""
-        return 16 if self.is_rocm and self.gfx_version in _MI300_SERIES else 32
+        return 16 if self.gfx_version in _MI300_SERIES else 32
 
     @cached_property
     def op_profile(self) -> str:

@@ -7,7 +7,13 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
 from hlofuse.cost.tiling.constraints import Refusal, Tiling
-from hlofuse.cost.tiling.dot_cost import dot_of, dot_time, peak_matrix_ops
+from hlofuse.cost.tiling.dot_cost import (
+    _loop_time,
+    _memory_bandwidth,
+    dot_of,
+    dot_time,
+    peak_matrix_ops,
+)
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
@@ -83,3 +89,34 @@ def test_what_the_model_leaves_out() -> None:
     types = ("f32", "f32", "f32")
     assert dot_of(((), (), (1, 2), (0, 1)), (8, 4, 4), (4, 4, 8), types) is None
     assert dot_of(((), (), (2,), (0,)), (8, 4, 4), (4, 8), types) is None
+    assert dot_of(((), (), (1,), (0,)), (8, 4), (4, 8, 2), types) is None
+    assert dot_of(((0,), (0,), (2,), (1,)), (3, 8, 4), (3, 4, 2), types) == (3, 8, 2, 4, *types)
+
+
+def test_loops_wait_for_their_loads_where_they_have_one_stage_or_one_step() -> None:
+    wait = 1300 * TICKS_PER_SECOND // 10**9
+    assert _loop_time(1, 4, 400, 80, 7) == 80 + 7 + 400 + 4 * wait
+    assert _loop_time(2, 1, 400, 80, 7) == 80 + 7 + 400 + wait
+    # One load ahead; then the load of the next step takes longer than the arithmetic of one.
+    assert _loop_time(2, 2, 400, 80, 7) == 2 * (40 + wait) + 200 + 7
+    # Three loads ahead, a third of whose time is longer than the arithmetic; with no more steps none is left.
+    assert _loop_time(4, 8, 800, 80, 7) == 3 * (10 + wait) + 5 * ((10 + wait) // 3) + 3 * 100 + 7
+    assert _loop_time(4, 2, 400, 80, 7) == 2 * (40 + wait) + 2 * 200 + 7
+    assert _loop_time(4, 4, 40000, 80, 7) == 3 * (20 + wait) + 10000 + 3 * 10000 + 7
+
+
+@pytest.mark.parametrize(
+    ("size", "share"),
+    [
+        (1, 0.00042359),
+        (8 << 10, 0.00042359),
+        (12 << 10, (0.00042359 + 0.00090385) / 2),
+        (16 << 10, 0.00090385),
+        (640 << 20, (3 * 0.88562244 + 0.93248850) / 4),
+        (1 << 30, 0.93248850),
+        (1 << 40, 0.93248850),
+    ],
+)
+def test_a_transfer_reaches_a_share_of_the_bandwidth_by_its_size(size: int, share: float) -> None:
+    device = load_device("h100_sxm")
+    assert _memory_bandwidth(device, size) == pytest.approx(share * device.memory_bandwidth, rel=1e-6)
