@@ -19,7 +19,13 @@ from hlofuse.cost.gpu.reductions import (
     shared_memory_of_reduction,
 )
 from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.cost.gpu.transposes import TiledTranspose, packed_tiles, tiled_transpose, transpose_launch
+from hlofuse.cost.gpu.transposes import (
+    TiledTranspose,
+    bytewise_transpose,
+    packed_tiles,
+    tiled_transpose,
+    transpose_launch,
+)
 from hlofuse.ir.shape import Layout, Shape
 
 H100 = load_device("h100_sxm")
@@ -233,3 +239,34 @@ def test_threads_take_squares_of_narrow_elements_where_there_are_enough() -> Non
     for width, cases in ((1, one), (2, two), (4, {(2944, 2944): 92 * 92})):
         for sizes, blocks in cases.items():
             assert transpose_launch(H100, TiledTranspose(sizes, (1, 0), 0, 0), [width]) == (blocks, 128)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "element_type", "bytes_together"),
+    [
+        # Elements that stay together are at most 64 bits, and those of the narrower side at least 16 bytes.
+        ((64, 2, 2), "f32", 8),
+        ((64, 1, 2), "f32", None),
+        ((64, 64, 3), "f32", None),
+        ((64, 16, 1), "s8", 1),
+        ((64, 15, 1), "s8", None),
+        ((64, 64, 8), "s8", 8),
+        ((64, 64, 9), "s8", None),
+        ((64, 64, 1), "f64", 8),
+        # Else the narrower side has 16 elements, or 8 where both have 64 times 128 together.
+        ((16, 16), "f32", 4),
+        ((15, 546), "f32", None),
+        ((15, 547), "f16", 2),
+        ((8, 1024), "f32", 4),
+        ((8, 1023), "f32", None),
+        ((7, 9000), "f32", None),
+    ],
+)
+def test_transposes_before_they_were_packed_count_bytes(
+    sizes: tuple[int, ...], element_type: str, bytes_together: int | None
+) -> None:
+    order = (1, 0, 2)[: len(sizes)]
+    before = shape(sizes[1], sizes[0], *sizes[2:], element_type=element_type)
+    found = bytewise_transpose(before, shape(*sizes, element_type=element_type), order)
+    wanted = TiledTranspose(sizes, order, 0, 32 * 33 * bytes_together) if bytes_together else None
+    assert found == wanted
