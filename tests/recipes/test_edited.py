@@ -51,6 +51,27 @@ def other_numbers(original: Module) -> Iterator[Edit]:
                 yield f"{line[1]} {before}{new}", partial(edited, *f.span(), new)
 
 
+def other_types_and_sizes(original: Module) -> Iterator[Edit]:
+    """Another type for float32, or another size for all dimensions of one; None where shapes do not fit."""
+    text = print_module(original)
+
+    def edited(pattern: str, new: str) -> Module | None:
+        with suppress(HloParseError):
+            found = parse_module(re.sub(pattern, new, text))
+            return found if first_misfit(found) is None else None
+        return None
+
+    for new in ("f64", "bf16", "s32", "c64"):
+        yield f"all {new}", partial(edited, r"\bf32(?=\[)", new)
+    sizes = {n for x in original.instructions() if x.is_array for n in x.sizes}
+    for size in sorted(sizes - {1}):
+        for new in sorted({"1", "2", "300", "5000"} - {str(size)}):
+            yield (
+                f"{size} is {new}",
+                partial(edited, rf"(?<=[\[,:]){size}(?=[\],:])|(?<=sizes=\{{){size}\b", new),
+            )
+
+
 def other_results(original: Module) -> Iterator[Edit]:
     """A value that the program returns as well, so that it has one more user."""
 
@@ -86,7 +107,8 @@ def test_edited_modules_are_changed_at_as_many_places_as_before(golden: Golden) 
     for name in CASES:
         original = prepared(module(CASES[name][0]))
         found = defaultdict[int | str, list[str]](list)
-        kinds = (kind(original) for kind in (other_numbers, edits_of, other_results, sums_of_more))
+        listed = other_numbers, edits_of, other_results, sums_of_more, other_types_and_sizes
+        kinds = (kind(original) for kind in listed)
         for edits in map(list, kinds):
             Random(name).shuffle(edits)
             tried = ((edit, edited) for edit, apply in edits if (edited := apply()) is not None)

@@ -420,7 +420,7 @@ def reorder(x: Instruction) -> bool:
         parts = factors_of(x, value, labels)
         if not parts:
             parts, totals = _scaled_factors(x, value, labels)
-        sizes = sizes_of((value, labels), *parts, (c, own))
+        sizes = dict.fromkeys(result, 1) | sizes_of((value, labels), *parts, (c, own))
 
         def work(*groups: Iterable[int], sizes: dict[int, int] = sizes) -> int:
             return prod(sizes[d] for d in set().union(*groups))
