@@ -670,7 +670,7 @@ def _sum_once(x: Instruction) -> bool:
 def _terms(x: Instruction, f: Instruction) -> list[Labelled]:
     """The values whose difference is a factor of what `x` sums; other factors are one value."""
     whole, scaled = f, Instructions()
-    while f.opcode in ("multiply", "divide"):
+    while f.opcode == "multiply" or (f.opcode == "divide" and f.element_type in FLOATING_TYPES):
         scaled.append(f)
         f = f.operand
     if f.opcode != "subtract":
