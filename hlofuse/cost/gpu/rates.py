@@ -84,7 +84,7 @@ def _permute_kind(pairs: Sequence[Sequence[int]]) -> str:
 def _power(size: int) -> int:
     """The exponent of the nearest power of two, the larger of two that are as near."""
     below = (size - 1).bit_length() - 1 if size > 1 else 0
-    return below if size - (1 << below) < (2 << below) - size else below + (size > 1)
+    return below if size - (1 << below) < (2 << below) - size else below + 1
 
 
 @cache
