@@ -61,7 +61,9 @@ def reduction(sizes: str, dimensions: str, result: str) -> tuple[str, str]:
         ("1024,16", "1", "1024", (64, 256)),
         ("5,16", "1", "5", (1, 96)),  # as many rows as there are, of whole warps
         ("17,16", "1", "17", (2, 256)),
-        ("4,64,512", "0,2", "64", (8, 256)),
+        # A thread takes up to eight of the first dimension.
+        ("8,64,512", "0,2", "64", (8, 256)),
+        ("9,64,512", "0,2", "64", (2 * 8, 256)),
         # Columns: tiles of 128 rows for each of 32 threads, 32 columns wide.
         ("4096,256", "0", "256", (8, 1024)),
         ("4097,256", "0", "256", (16, 1024)),
