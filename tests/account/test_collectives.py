@@ -181,6 +181,59 @@ def test_what_hides_a_collective(
     assert [i.name for i in found.between] == between
 
 
+STATE = "(s32[], f32[1024])"
+PARTS = f"""t = {STATE} parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  v = f32[1024] get-tuple-element(t), index=1"""
+REST = f"""test {{ {PARTS}
+  n = s32[] constant(5)
+  ROOT l = pred[] compare(i, n), direction=LT }}
+body {{ {PARTS}
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  inside = f32[1024] fusion(v), kind=kLoop, calls=f
+  ROOT r = {STATE} tuple(next, inside) }}
+long {{ {PARTS}
+  other = f32[1024] fusion(v), kind=kLoop, calls=f
+  ROOT r = {STATE} tuple(i, other) }}
+"""
+COUNT = '{"known_trip_count":{"n":"5"}}'
+BRANCHES = (
+    "c = pred[] constant(1)\n  w = CALL conditional(c, z, z), true_computation={}, false_computation={}"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "exposed"),
+    [
+        (f"w = CALL while(z), condition=test, body=body, backend_config={COUNT}", 20.0 - 5 * 3.0),
+        ("w = CALL call(z), to_apply=body", 20.0 - 3.0),
+        (BRANCHES.format("body", "long"), 20.0 - 7.0),
+        (BRANCHES.format("long", "body"), 20.0 - 7.0),
+    ],
+)
+def test_what_is_called_meanwhile_hides_a_collective(call: str, exposed: float) -> None:
+    """A loop with all its iterations, of a conditional the longer branch."""
+    text = SCHEDULE.format(sum=SUM, config="").replace("ENTRY", f"{REST}ENTRY")
+    lines = f"i = s32[] constant(0)\n  z = {STATE} tuple(i, x)\n  {call.replace('CALL', STATE)}"
+    text = text.replace(
+        "k = f32[1024] fusion(x), kind=kLoop, calls=f",
+        lines + "\n  k = f32[1024] get-tuple-element(w), index=1",
+    )
+    module = parse_module(text)
+    names = {i.name: i for c in module.computations for i in c}
+    times = {
+        names[n]: us
+        for n, us in [("before", 3.0), ("s", 21.0), ("inside", 3.0), ("other", 7.0), ("after", 5.0)]
+    }
+    start = names["s"]
+    exchange = exchange_of(start, module)
+    assert exchange is not None
+    ran = [c for c in module.computations if c.name in ("body", "long", "e")]
+    found = overlaps(ran, times, {start: exchange}, 1.0)
+    assert found[start].exposed_us == exposed
+
+
 def test_what_ends_elsewhere_is_not_known() -> None:
     text = SCHEDULE.format(sum=SUM, config="")
     beginning = text[: text.index("  d = ")] + "  ROOT t = (f32[1024], f32[1024]) tuple(k, s)\n}\n"
