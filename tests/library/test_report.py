@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hlofuse as library
-from hlofuse.ir import HlofuseError, print_module
+from hlofuse.ir import HlofuseError, parse_module, print_module
+from hlofuse.library import opening
+from hlofuse.library.options import ReplayOptions
 from hlofuse.library.report import Report
 from ..conftest import ROOT
 from ..hostile import EVIL, hostile_module
@@ -329,3 +332,41 @@ def test_opening_imports_nothing_heavy() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "[]\n[]\n"
+
+
+class _Kept:
+    """Stands for a report: the options that it is made of."""
+
+    def __init__(self, options: ReplayOptions, notes: list[str]) -> None:
+        self.options, self.loaded = options, notes
+
+
+def kept(monkeypatch: pytest.MonkeyPatch, source: Any, **how: Any) -> ReplayOptions:
+    monkeypatch.setattr(opening, "Report", _Kept)
+    found: Any = opening.open(source, **how)
+    return found.options
+
+
+KEYWORDS = [n for n, p in signature(opening.open).parameters.items() if p.kind is Parameter.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_each_keyword_is_the_option_of_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: Any = ["a=1"] if name in ("set", "disable", "enable") else True
+    options = kept(monkeypatch, "samples/cpu/softmax", **{name: given})
+    field = "overrides" if name == "set" else name
+    assert getattr(options, field) == (("a=1",) if isinstance(given, list) else given)
+    others = kept(monkeypatch, "samples/cpu/softmax")
+    differ = {n for n in ReplayOptions.__dataclass_fields__ if getattr(options, n) != getattr(others, n)}
+    assert differ - {"listener"} == {field}
+
+
+@pytest.mark.parametrize(("filename", "read"), [("a.hlo", "a.hlo"), ("<stdin>", "-"), (None, "-")])
+def test_a_module_of_a_file_is_read_as_that_file(
+    filename: str | None, read: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = parse_module("HloModule m\nENTRY e {\n  ROOT x = f32[8] parameter(0)\n}\n")
+    module.filename = filename
+    options = kept(monkeypatch, module)
+    assert (options.input, options.given is module) == (read, True)
+    assert (options.owned is module) == (read == "-")
