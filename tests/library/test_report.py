@@ -334,15 +334,15 @@ def test_opening_imports_nothing_heavy() -> None:
     assert out == "[]\n[]\n"
 
 
-class _Kept:
+class _OnlyOptions:
     """Stands for a report: the options that it is made of."""
 
     def __init__(self, options: ReplayOptions, notes: list[str]) -> None:
         self.options, self.loaded = options, notes
 
 
-def kept(monkeypatch: pytest.MonkeyPatch, source: Any, **how: Any) -> ReplayOptions:
-    monkeypatch.setattr(opening, "Report", _Kept)
+def options_of(monkeypatch: pytest.MonkeyPatch, source: Any, **how: Any) -> ReplayOptions:
+    monkeypatch.setattr(opening, "Report", _OnlyOptions)
     found: Any = opening.open(source, **how)
     return found.options
 
@@ -353,10 +353,10 @@ KEYWORDS = [n for n, p in signature(opening.open).parameters.items() if p.kind i
 @pytest.mark.parametrize("name", KEYWORDS)
 def test_each_keyword_is_the_option_of_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given: Any = ["a=1"] if name in ("set", "disable", "enable") else True
-    options = kept(monkeypatch, "samples/cpu/softmax", **{name: given})
+    options = options_of(monkeypatch, "samples/cpu/softmax", **{name: given})
     field = "overrides" if name == "set" else name
     assert getattr(options, field) == (("a=1",) if isinstance(given, list) else given)
-    others = kept(monkeypatch, "samples/cpu/softmax")
+    others = options_of(monkeypatch, "samples/cpu/softmax")
     differ = {n for n in ReplayOptions.__dataclass_fields__ if getattr(options, n) != getattr(others, n)}
     assert differ - {"listener"} == {field}
 
@@ -367,6 +367,6 @@ def test_a_module_of_a_file_is_read_as_that_file(
 ) -> None:
     module = parse_module("HloModule m\nENTRY e {\n  ROOT x = f32[8] parameter(0)\n}\n")
     module.filename = filename
-    options = kept(monkeypatch, module)
+    options = options_of(monkeypatch, module)
     assert (options.input, options.given is module) == (read, True)
     assert (options.owned is module) == (read == "-")
