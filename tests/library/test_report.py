@@ -344,7 +344,8 @@ class _OnlyOptions:
 def options_of(monkeypatch: pytest.MonkeyPatch, source: Any, **how: Any) -> ReplayOptions:
     monkeypatch.setattr(opening, "Report", _OnlyOptions)
     found: Any = opening.open(source, **how)
-    return found.options
+    options: ReplayOptions = found.options
+    return options
 
 
 KEYWORDS = [n for n, p in signature(opening.open).parameters.items() if p.kind is Parameter.KEYWORD_ONLY]
