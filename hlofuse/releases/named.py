@@ -193,7 +193,7 @@ class Release:
     gathers_from_any_dimension: bool = _around("0.8")
     scatters_into_any_dimension: bool = _around("0.9", "0.11")
     moves_for_longer_runs: bool = _around("0.12")
-    lays_out_callers_first: bool = _around("0.12")
+    lays_out_at_once: bool = _around("0.12")
     joins_unlike_loops: bool = _around("0.4.38")
     joins_readers_of_one: bool = _around("0.5")
     simplifies_conditionals: bool = _around("0.8")

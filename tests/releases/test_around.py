@@ -14,10 +14,12 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter, ReshapeMover
 from hlofuse.passes.base import Pipeline
 from hlofuse.passes.dot.dot_merger import DotMerger
+from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
 from hlofuse.pipelines.targets import Stage, before_fusion
 from hlofuse.releases import behaviours, release_of
-from hlofuse.trace import OnlySkipped
+from hlofuse.trace import OnlySkipped, Recorder
 from ..fixtures import companion_texts
+from ..tools.compare_passes import same_structure
 
 TEXTS = companion_texts(__file__)
 
@@ -112,7 +114,7 @@ CASES = {
         {"sine": 1, "transpose": 1, "scatter": 1},
     ),
     "moves_for_longer_runs": (_PLACED, {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1}),
-    "lays_out_callers_first": ({"transpose": 2, "while": 1}, {"while": 1}),
+    "lays_out_at_once": ({"transpose": 2, "while": 1}, {"while": 1}),
     "packs_narrow_topk": ({"iota": 1, "sort": 1, "slice": 2}, _PACKED),
     "bitcast_converts_become_bitcasts": ({"sine": 1, "bitcast-convert": 1}, {"sine": 1}),
     "lays_out_long_rows_only": ({**_ROWS, "transpose": 2}, _ROWS),
@@ -179,7 +181,7 @@ _ON_GPU = (
     "weighs_merged_products",
     "scatters_into_any_dimension",
     "moves_for_longer_runs",
-    "lays_out_callers_first",
+    "lays_out_at_once",
     "hoists_transposes",
     "packs_narrow_topk",
     "bitcast_converts_become_bitcasts",
@@ -575,3 +577,13 @@ def test_before_0_11_merged_products_have_one_layout_and_what_follows_stays(
         DotMerger(1 << 25, release=release_of(release)).run(module, OnlySkipped())
         assert sum(i.opcode == "dot" for i in module.entry) == count
         assert count > 1 or sum(i.opcode == "transpose" for i in module.entry) == chain
+
+
+@pytest.mark.parametrize(
+    "case", ["loops_share_a_start", "branches_differ", "a_branch_decides", "a_loop_decides"]
+)
+def test_layouts_across_calls_are_those_of_xla_0_12(case: str) -> None:
+    module, expected = parse_module(TEXTS[case]), parse_module(TEXTS[f"{case}_laid_out"])
+    layouts = GpuLayoutAssignment(release=release_of("0.12.0.1"), device=load_device("h100_sxm"))
+    assert layouts.run(module, Recorder())
+    assert same_structure(module, expected)

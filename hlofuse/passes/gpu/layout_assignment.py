@@ -117,7 +117,7 @@ class _GpuLayouts(LayoutAssignment):
         super().__init__(module)
         self._device = device
         self._release = release
-        self.callers_first = release.lays_out_callers_first
+        self.at_once = release.lays_out_at_once
 
     def aligned_order(self, source: Shape, result: Shape) -> Order | None:
         """The layout order of `result`; ones stay after the same neighbours (`AlignLayoutsGPU`)."""

@@ -2,7 +2,7 @@
 side of an operation to a good layout of the other (`ChooseOperandLayoutFromOutputLayout`)."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -161,12 +161,10 @@ class ComputationConstraint(Struct, eq=False):
     parameters: list[Shape]
     result: Shape
     priority: int = DEFAULT_PRIORITY
-    parameters_set: bool = False
-    result_set: bool = False
+    is_set: bool = False
     operands: dict[tuple[Instruction, int], OperandConstraint] = {}
     mandatory: bool = True
     dfs: bool = True
-    free: frozenset[Index] = frozenset()  # Elements of the result that may have any layout
 
     @classmethod
     def unset(cls, computation: Computation) -> "ComputationConstraint":
@@ -218,11 +216,6 @@ def goes_depth_first(instruction: Instruction) -> bool:
     return opcode in ("gather", "scatter", "transpose") or instruction.fusion_kind == "kCustom"
 
 
-def row_reduction_order(order: Order, reduce: Instruction) -> Order:
-    remaining = others(reduce.operand.rank, reduce.dimensions)
-    return (*reversed(reduce.dimensions), *(remaining[d] for d in order))
-
-
 def matching_order(
     order: Order, x: Instruction, number: int, aligned: Aligned, *, of_result: bool
 ) -> Order | None:
@@ -242,12 +235,6 @@ def matching_order(
     return None
 
 
-def broadcast_operand_order(order: Order, broadcast: Instruction) -> Order:
-    """`GetBroadcastLayoutFromOutput`: the dimensions that come from the operand, as they lie."""
-    added = others(broadcast.rank, broadcast.dimensions)
-    return without(relaid(broadcast.shape, order), added).minor_to_major
-
-
 class Requests:
     """Layout constraints of one module (`LayoutAssignment::Set…Layout`)."""
 
@@ -258,12 +245,11 @@ class Requests:
         self.priority = 0  # Grows with each round
         self.of_buffer = dict[Buffer, BufferConstraint]()
         self.unconstrained = set[Buffer]()
-        self.free = set[Buffer]()  # Arrays of a computation that nothing asked for
         self.mismatched = dict[ComputationConstraint, Shape]()
         self._added = list[Constraint]()
         self.places = dict[Instruction, dict[Instruction, list[int]]]()
         """The numbers of operands, for instructions with many."""
-        self.callers_first = False  # `reverse_computation_order_`
+        self.at_once = False  # All computations in one round
 
     def constraint_of(self, computation: Computation) -> ComputationConstraint:
         """`mutable_computation_constraints`."""
@@ -408,15 +394,13 @@ class LayoutAssignment(Requests):
                 self._from_operand(constraint)
             else:
                 root = constraint.computation.root
-                self._to_definitions(constraint.result, root, self.priority, constraint.free)
+                self._to_definitions(constraint.result, root, self.priority)
 
-    def _to_definitions(
-        self, shape: Shape, instruction: Instruction, priority: int, free: Collection[Index] = ()
-    ) -> None:
+    def _to_definitions(self, shape: Shape, instruction: Instruction, priority: int) -> None:
         """`PropagateUseConstraintToDefs`."""
         defined = self.buffers.of(instruction)
         for index, inner in shape.subshapes():
-            if not inner.is_array or index in free:
+            if not inner.is_array:
                 continue
             buffer = defined[index]
             creator = buffer.instruction
@@ -441,7 +425,8 @@ class LayoutAssignment(Requests):
                 if operand.is_array and operand.rank == len(order):
                     self.set_array_operand_layout(instruction, number, order)
             elif instruction.opcode == "broadcast":
-                inner = broadcast_operand_order(order, instruction)
+                added = others(instruction.rank, instruction.dimensions)
+                inner = without(relaid(instruction.shape, order), added).minor_to_major
                 self.set_array_operand_layout(instruction, number, inner, dfs=depth_first)
             elif (
                 not buffer.index
@@ -453,21 +438,19 @@ class LayoutAssignment(Requests):
     def _operand_order(self, order: Order, instruction: Instruction, number: int) -> Order | None:
         """`ChooseOperandLayoutFromOutputLayout`."""
         if instruction.opcode == "reduce" and not instruction.is_tuple:
-            return row_reduction_order(order, instruction) if self.makes_rows(instruction) else None
+            remaining = others(instruction.operand.rank, instruction.dimensions)
+            rows = (*reversed(instruction.dimensions), *(remaining[d] for d in order))
+            return rows if self.makes_rows(instruction) else None
         return matching_order(order, instruction, number, self.aligned_order, of_result=False)
 
     def _to_uses(self, constraint: BufferConstraint) -> None:
         """`PropagateBufferConstraintToUses`, and through the back edge of a loop."""
         buffer, order = constraint.buffer, constraint.order
-        for alias, _ in self.buffers.aliases(buffer):
-            if not alias.is_array:
-                continue
-            for user in alias.users:
-                for number in self._places(user, alias):
-                    if not self.buffers.forwards(user, number):
-                        self.set_array_operand_layout(
-                            user, number, order, mandatory=False, priority=constraint.priority
-                        )
+        for user, number in self.readers(buffer):
+            if not self.buffers.forwards(user, number):
+                self.set_array_operand_layout(
+                    user, number, order, mandatory=False, priority=constraint.priority
+                )
         computation = buffer.instruction.parent
         callers = list(computation.callers)
         if len(callers) != 1 or callers[0].opcode != "while" or computation.root.opcode != "tuple":
@@ -476,6 +459,13 @@ class LayoutAssignment(Requests):
             at = computation.root.operands.index(buffer.instruction)
             carried = self.buffers.defined_by(computation.parameter)[at, *buffer.index]
             self.set_buffer_layout(carried, order, mandatory=False)
+
+    def readers(self, buffer: Buffer) -> Iterator[tuple[Instruction, int]]:
+        """Every operand that is this array (`GetArrayUsesOfBuffer`)."""
+        for alias, _ in self.buffers.aliases(buffer):
+            for user in alias.users if alias.is_array else ():
+                for number in self._places(user, alias):
+                    yield user, number
 
     def _places(self, user: Instruction, operand: Instruction) -> Sequence[int]:
         """The numbers under which it reads an operand."""
@@ -511,20 +501,29 @@ class LayoutAssignment(Requests):
             if inner.is_array and inner.rank > 1 and index in self.buffers.defined_by(user)
         ]
         if not changes or user.opcode == "reduce":
-            if user.opcode == "concatenate" and _is_smaller_part(user, operand):
-                return
+            if user.opcode == "concatenate":
+                d = user.dimensions[0]
+                if any(o.sizes[d] > operand.sizes[d] for o in user.operands):
+                    return
             for k, sibling in enumerate(user.operands):
                 if sibling is not operand and sibling.is_array and sibling.rank == rank:
                     self.set_array_operand_layout(user, k, order, priority=priority)
             for inner, buffer in defined:
                 if inner.rank == rank:
-                    self.set_buffer_layout(buffer, order, priority=priority)
+                    must = not self._has_by_choice(buffer, order)
+                    self.set_buffer_layout(buffer, order, mandatory=must, priority=priority)
             return
         for _, buffer in defined:
             found = matching_order(order, user, number, self.aligned_order, of_result=True)
             if found is not None:
-                must, dfs = user.opcode == "transpose", goes_depth_first(user)
+                must = user.opcode == "transpose" and not self._has_by_choice(buffer, found)
+                dfs = goes_depth_first(user)
                 self.set_buffer_layout(buffer, found, mandatory=must, dfs=dfs, priority=priority)
+
+    def _has_by_choice(self, buffer: Buffer, order: Order) -> bool:
+        """True if it has this layout already and need not have it, which from 0.12 on stays so."""
+        found = self.of_buffer.get(buffer) if self.at_once else None
+        return found is not None and found.order == order and not found.mandatory
 
     def _to_aliased_output(self, constraint: OperandConstraint) -> None:
         """`PropagateOperandConstraintToResultForCustomCall`."""
@@ -544,9 +543,3 @@ class LayoutAssignment(Requests):
 def at_most_rank_1(shape: Shape) -> bool:
     """`IsAtMostRank1`."""
     return all(leaf.rank <= 1 for leaf in shape.leaf_shapes)
-
-
-def _is_smaller_part(concatenate: Instruction, part: Instruction) -> bool:
-    """True if another operand of a concatenate is longer."""
-    d = concatenate.dimension
-    return any(o.sizes[d] > part.sizes[d] for o in concatenate.operands)
