@@ -227,8 +227,8 @@ def _reads_less(x: Instruction, ends: set[Instruction], depth: int, decided: _De
 
 
 def _size(x: Instruction) -> int:
-    """The bytes that it takes to read the value; padding is computed."""
-    return (x.operand if x.opcode == "pad" else x).byte_size
+    """The bytes of the value and of what its tiles add; padding is computed."""
+    return (x.operand if x.opcode == "pad" else x).shape.buffer_size
 
 
 def _arrays_read(x: Instruction, ends: set[Instruction], depth: int, decided: _Decided) -> set[Instruction]:

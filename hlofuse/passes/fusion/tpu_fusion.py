@@ -132,6 +132,8 @@ class Prediction(OnlySkipped):
         super().__init__()
         self._refused = dict[tuple[str | None, str | None], str]()
         module = copy_module(module)
+        names = (i.name for computation in module.computations for i in computation.post_order())
+        self._place = {name: k for k, name in enumerate(names)}
         module.begin_run()
         driver = _Driver(InstructionFusion(release=AROUND_FUSION), module, self)
         driver.run()
@@ -170,13 +172,16 @@ class Prediction(OnlySkipped):
 
     def _merge(self, computation: Computation) -> None:
         """Make kernels with several results: of a producer that stays in memory and readers of its size. An
-        elementwise producer takes in its last reader, or reductions, a product those of one shape."""
+        elementwise producer takes in its last reader, or reductions, a product those of one shape. A kernel
+        holds one product: the last in the module that may join."""
         groups, order = self._groups, [x for x in computation.post_order() if is_kernel(x)]
         groups.update((x, [x]) for x in order)
         place = {x: k for k, x in enumerate(order)}
-        for producer in order:
+        products = [x for x in order if kind(x) == "convolution"]
+        products.sort(key=lambda x: self._place[own_name(_root(x).origin)], reverse=True)
+        for producer in (*products, *(x for x in order if kind(x) != "convolution")):
             is_single = kind(producer) == "loop"
-            users = sorted(filter(is_kernel, producer.users), key=place.__getitem__)
+            users = sorted({*filter(is_kernel, (u for _, u in _read_by(producer)))}, key=place.__getitem__)
             if is_single:  # the last first; reductions to one shape stand where their first does
                 sums = {str(u.shape): place[u] for u in reversed(users) if kind(u) == "reduce"}
                 places = {u: sums[str(u.shape)] if kind(u) == "reduce" else place[u] for u in users}
@@ -202,7 +207,7 @@ class Prediction(OnlySkipped):
         first = self._groups[producer]
         second = self._groups[user]
         kinds = kind(producer), kind(user)
-        root = producer.fused_root if is_created(producer) else producer
+        root = _root(producer)
         if own_name(root.origin) in self._closed and (kinds[1] == "loop" or root.opcode == "subtract"):
             return False
         is_written = kinds == ("convolution", _WRITES) and user.operand.opcode == "get-tuple-element"
@@ -211,16 +216,24 @@ class Prediction(OnlySkipped):
             return False
         if producer.shape.is_effective_scalar or (_is_angle(producer) and not self._is_alone(producer)):
             return False
-        read = [(x, u) for x in first for u in x.users if u in second]
+        read = [edge for x in first for edge in _read_by(x) if edge[1] in second]
         if is_read and any(kind(x) == "reduce" or sorted(_size(u)) != sorted(_size(x)) for x, u in read):
             return False
         if any(r.opcode in ("copy", "pad") for edge in read for r, _ in readers(*edge)):
             return False
         groups = self._groups
         both = {*first, *second}
-        after = [u for x in first for u in x.users if u not in both]
+        if sum(kind(x) == "convolution" for x in both) > 1:
+            return False
+        after = [u for x in first for _, u in _read_by(x) if u not in both]
         following = reach(after, lambda x: [u for k in groups.get(x, [x]) if k not in both for u in k.users])
         return set(second).isdisjoint(following)
+
+
+def _read_by(kernel: Instruction) -> list[tuple[Instruction, Instruction]]:
+    """Who reads the result, as it is or through a bitcast, each after what it reads."""
+    views = [kernel, *(u for u in kernel.users if u.opcode == "bitcast")]
+    return [(x, u) for x in views for u in x.users if u.opcode != "bitcast"]
 
 
 def _is_more(taken: Instruction, user: Instruction, is_single: bool) -> bool:
@@ -230,10 +243,14 @@ def _is_more(taken: Instruction, user: Instruction, is_single: bool) -> bool:
 
 def _is_angle(kernel: Instruction) -> bool:
     """True for a kernel that ends with a sine or cosine."""
-    return (kernel.fused_root if is_created(kernel) else kernel).opcode in ("sine", "cosine")
+    return _root(kernel).opcode in ("sine", "cosine")
+
+
+def _root(kernel: Instruction) -> Instruction:
+    return kernel.fused_root if is_created(kernel) else kernel
 
 
 def _size(kernel: Instruction) -> Dims:
-    root = kernel.fused_root if is_created(kernel) else kernel
+    root = _root(kernel)
     shape = root.operand.shape if root.opcode == "reduce" else root.shape
     return shape.leaf_shapes[0].dimensions
