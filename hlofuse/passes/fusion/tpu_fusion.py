@@ -47,7 +47,7 @@ def _ends(computation: Computation) -> set[Instruction]:
     claimed, ends = {*taken}, {_last_alone(x, x.rank) for x in pools}
     products = [x for x in order if x.opcode == "convolution"]
     ranks = {x: _rank(x) for x in products}
-    products.sort(key=lambda x: (ranks[x], order[x] if ranks[x] == 0 else -order[x]))
+    products.sort(key=lambda x: (ranks[x], -order[x]))
     for product in products:
         kernel, grown = [product], [product]
         while True:
