@@ -133,7 +133,7 @@ class Prediction(OnlySkipped):
         self._refused = dict[tuple[str | None, str | None], str]()
         module = copy_module(module)
         names = (i.name for computation in module.computations for i in computation.post_order())
-        self._place = {name: k for k, name in enumerate(names)}
+        self._place: dict[str | None, int] = {name: k for k, name in enumerate(names)}
         module.begin_run()
         driver = _Driver(InstructionFusion(release=AROUND_FUSION), module, self)
         driver.run()
