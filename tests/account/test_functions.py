@@ -59,7 +59,7 @@ def shares(found: Functions) -> dict[str, int]:
 
 
 def test_a_large_function_is_split_into_what_it_calls_and_helpers_are_not() -> None:
-    account = (
+    account = module_of(
         [
             (40, "main>step>loss>attention>linear", ""),
             (10, "main>step>loss>attention", ""),
@@ -69,7 +69,7 @@ def test_a_large_function_is_split_into_what_it_calls_and_helpers_are_not() -> N
             (6, "main>step>update.<locals>.<lambda>", ""),
             (4, "", ""),
         ]
-    ).parent
+    )
     found = functions_of(account)
     assert shares(found) == {
         "attention": 50, "mlp": 20, "loss itself": 15, "update": 6, "norm": 5, "": 4,
@@ -83,17 +83,17 @@ def test_a_large_function_is_split_into_what_it_calls_and_helpers_are_not() -> N
 
 def test_two_modules_are_split_alike_and_functions_in_another_file_are_compared_by_name() -> None:
     """`loss` is more than a third of the first module alone: split there only, its parts would seem new."""
-    before = ([(20, "step>loss>attention", ""), (20, "step>loss>mlp", ""), (60, "step>update", "")]).parent
+    before = module_of([(20, "step>loss>attention", ""), (20, "step>loss>mlp", ""), (60, "step>update", "")])
     after = [(5, "step>loss>attention", ""), (20, "step>loss>mlp", ""), (75, "step>update", "")]
     assert {*shares(functions_of(before))} == {"attention", "mlp", "update"}
     for file in (USER, "/home/me/faster.py"):
-        found = functions_of_each(before, after.parent)
+        found = functions_of_each(before, module_of(after, file=file))
         assert [shares(f) for f in found] == [{"loss": 40, "update": 60}, {"loss": 25, "update": 75}]
         assert [c[:3] for c in changes(*found)] == [("update", 60 * 8, 75 * 8), ("loss", 40 * 8, 25 * 8)]
 
 
 def test_measured_shares_are_of_the_kernels_that_ran() -> None:
-    account = ([(100, "f", ""), (100, "g", ""), (10_000, "h", "")]).parent
+    account = module_of([(100, "f", ""), (100, "g", ""), (10_000, "h", "")])
     times = {"n0": SimpleNamespace(total_us=6.0), "n1": SimpleNamespace(total_us=2.0)}
     account.measured = SimpleNamespace(runs=2, times=times, profile=SimpleNamespace(run_us=None))  # type: ignore[assignment]
     found = functions_of(account)
@@ -102,14 +102,14 @@ def test_measured_shares_are_of_the_kernels_that_ran() -> None:
 
 def test_frames_that_jax_cut_or_xla_joined_lead_to_the_same_functions() -> None:
     found = functions_of(
-        (
+        module_of(
             [
                 (50, "main>step>loss>attention", ""),
                 (20, "attention>rope", ""),  # cut at the outer end
                 (20, "step>loss>step>loss>mlp", ""),  # joined at an inlined call
                 (10, "main>step>Net.__call__", ""),
             ]
-        ).parent
+        )
     )
     assert shares(found) == {"attention": 70, "mlp": 20, "Net": 10}
 
@@ -124,7 +124,7 @@ def test_a_path_without_its_callers_gets_the_longest_that_another_has() -> None:
 
 
 def test_a_library_called_by_the_user_has_a_share_and_frames_of_libraries_between_do_not() -> None:
-    found = functions_of(([(60, "step>!apply>loss", ""), (40, "step>!update>!scale", "")]).parent)
+    found = functions_of(module_of([(60, "step>!apply>loss", ""), (40, "step>!update>!scale", "")]))
     assert shares(found) == {"loss": 60, "optax": 40}
 
 
@@ -135,16 +135,16 @@ def test_layers_of_a_library_are_told_by_their_scopes_also_where_another_functio
         (70, "step>Net.__call__", "jit(step)/jvp(Net)/max"),
         (30, flax, "jit(step)/jvp(Net)/Conv_0/dot"),
     ]
-    assert shares(functions_of(pooled.parent)) == {"Net itself": 70, "Net/Conv_*": 30}
+    assert shares(functions_of(module_of(pooled))) == {"Net itself": 70, "Net/Conv_*": 30}
     found = functions_of(
-        (
+        module_of(
             [
                 (40, flax, "jit(step)/jvp(Net)/Enc_0/Attention_0/query/dot"),
                 (25, flax, "jit(step)/jvp(Net)/Enc_1/Dense_0/dot"),
                 (15, "step>Net.__call__", "jit(step)/jvp(Net)/add"),
                 (20, "step>!update", "jit(step)/add"),
             ]
-        ).parent
+        )
     )
     assert shares(found) == {
         "Net/Enc_*/Attention_*/query": 40, "Net/Enc_*/Dense_*": 25, "optax": 20, "Net": 15,
@@ -153,7 +153,7 @@ def test_layers_of_a_library_are_told_by_their_scopes_also_where_another_functio
 
 def test_scopes_where_there_are_no_frames_with_numbered_layers_together() -> None:
     found = functions_of(
-        (
+        module_of(
             [
                 (20, "", "jit(f)/jvp(Net)/layer_0/attn/dot_general"),
                 (25, "", "jit(f)/transpose(jvp(Net))/layer_1/attn/dot_general"),
@@ -161,7 +161,7 @@ def test_scopes_where_there_are_no_frames_with_numbered_layers_together() -> Non
                 (30, "", "jit(f)/jvp(Net)/layer_1/mlp/dot_general"),
                 (15, "", "jit(f)/mul"),
             ]
-        ).parent
+        )
     )
     assert shares(found) == {"Net/layer_*/attn": 55, "Net/layer_*/mlp": 30, "": 15}
     rounded = {d: round(100 * part) for d, part in found.rows[0].directions.items()}
@@ -173,7 +173,7 @@ def test_scopes_where_there_are_no_frames_with_numbered_layers_together() -> Non
 
 @pytest.mark.parametrize("kernels", [[], [(8, "", "")], [(8, "f", ""), (8, "f", "")]])
 def test_one_function_is_no_table(kernels: list[tuple[int, str, str]]) -> None:
-    assert not functions_of(kernels.parent).rows
+    assert not functions_of(module_of(kernels)).rows
 
 
 @pytest.mark.parametrize(

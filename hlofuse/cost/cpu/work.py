@@ -441,7 +441,15 @@ class _Loops:
             self._other["scattered row"] += runs
             self._other["element of joined rows"] += 2 * updates * _JOINED if runs > rows else 0
             is_sorted = x.raw("indices_are_sorted") == "true"
-            if is_sorted or not origin(operands[len(operands) // 2]).parent.parameters:
+            placed = origin(operands[len(operands) // 2])
+            level = ""  # of the lines that the next window shares
+            if x.operand.rank and _follow_each_other(placed):
+                row = x.operand.sizes[x.operand.minor_to_major[0]]
+                apart = x.operand.byte_size * row // max(x.operand.element_count, 1)
+                level = self._caches.level(runs / max(rows, 1) * _LINE, apart)
+            if level in ("l1", "l2"):
+                lines = min(runs, operands[-1].byte_size / _LINE)
+            elif is_sorted or not placed.parent.parameters:
                 lines = min(runs, x.operand.byte_size / _LINE)
                 lines = lines if runs <= 2 * lines else 0  # the processor reads ahead
             if is_sorted:
@@ -449,7 +457,7 @@ class _Loops:
                 self._other["scattered row at one place"] += rows * rows / (rows + _REPEATED * places)
             self._other["scattered element"] += updates
             self._lines("scattered", x.operand.shape, lines, run)
-            if x.operand.byte_size > self._caches.l1:  # the line of the row before
+            if level != "l1" and x.operand.byte_size > self._caches.l1:  # the line of the row before
                 self._other["scattered line l2"] += runs - lines
             return [(operands[-1], own, None, float(updates))]
         if opcode in ("dot", "convolution"):
@@ -640,6 +648,14 @@ def _padding(x: Instruction, dimension: int) -> tuple[int, int, bool]:
     """Elements that a `pad` adds before and after a dimension; True if it adds some between its elements."""
     low, high, *between = map(int, str(x.raw("padding")).split("x")[dimension].split("_"))
     return low, high, any(between)
+
+
+def _follow_each_other(places: Instruction) -> bool:
+    """True for `start + jnp.arange(n)`: places that are counted from one number."""
+    below = [*reach([places], lambda i: i.operands)]
+    leaves = {i.opcode if i.rank or not i.is_array else "" for i in below if not i.operands}
+    is_scaled = any(i.rank and i.opcode in ("multiply", "remainder") for i in below)
+    return leaves == {"iota", ""} and not is_scaled
 
 
 def _window_run(scatter: Instruction) -> int:
