@@ -229,7 +229,10 @@ def factors_of(
     while len(found) > 2 and len(found[0][1]) < len(labels):
         small = found.pop()
         if not _absorb(x, found, small):
-            return []
+            nearest = min(found, key=lambda f: prod(sizes_of(f, small).values()))
+            found.remove(nearest)
+            found.append(on_both(x, "multiply", nearest, small))
+            found.sort(key=lambda f: -len(f[1]))
     return found if len(found) == 2 and len(found[0][1]) < len(labels) else []
 
 

@@ -22,6 +22,7 @@ from hlofuse.passes.common.shapes import (
     array,
     labels_of,
     numbers_of,
+    others,
     ranges_of,
     with_dimensions,
     with_layout,
@@ -59,6 +60,7 @@ from .written import (
     fold,
     formula_values,
     gather_rows,
+    moved,
     place_of,
     replace,
     spread,
@@ -101,12 +103,12 @@ def _parts_of(
             yield weights * factor, data, place
 
 
-def _scaled(x: Instruction, value: Instruction, weights: Elements) -> Instruction:
+def _scaled(x: Instruction, value: Instruction, weights: Elements, along: int) -> Instruction:
     if (weights == weights[0]).all():
         factor = make.scalar_like(value, float(weights[0]))
         return value if weights[0] == 1 else make.binary(x, "multiply", value, factor)
     column = make.constant(x, array(value.element_type, weights.shape), weights.tolist())
-    return _by(x, value, column, [0])
+    return _by(x, value, column, [along])
 
 
 def _by(
@@ -121,7 +123,7 @@ def _by(
     return make.binary(x, "multiply", value, scale)
 
 
-def _banded(x: Instruction, y: Instruction, weights: Elements) -> Instructions:
+def _banded(x: Instruction, y: Instruction, weights: Elements, along: int) -> Instructions:
     """A matrix of few diagonals times `y`: for each a slice, with weights; else CannotEvaluate."""
     rows, columns = weights.shape
     if np.count_nonzero(weights) > _FEW * max(rows, columns):
@@ -135,62 +137,51 @@ def _banded(x: Instruction, y: Instruction, weights: Elements) -> Instructions:
         own = at[places - at == d]
         start = int(own[0])
         end = int(own[-1]) + 1
-        part = make.part(
-            x,
-            y,
-            start + d,
-            end + d,
-        )
+        part = make.part(x, y, start + d, end + d, along)
         line = weights[np.arange(start, end), np.arange(start, end) + d]
-        found.append(
-            make.padded(
-                x,
-                _scaled(x, part, line),
-                start,
-                rows - end,
-            )
-        )
+        found.append(make.padded(x, _scaled(x, part, line, along), start, rows - end, along))
     return found
 
 
-def _picked(x: Instruction, y: Instruction, weights: Elements) -> Instruction:
+def _picked(x: Instruction, y: Instruction, weights: Elements, along: int) -> Instruction:
     """A matrix of one number in each row, or of equal runs, times `y`; else CannotEvaluate."""
-    (rows, columns), (_, *sizes) = weights.shape, y.sizes
+    rows, columns = weights.shape
     at, places = np.nonzero(weights)
     values = weights[at, places]
     run = columns // rows
     if np.array_equal(at, np.arange(rows)):
         indices = make.constant(x, array("s32", places.shape), places.tolist())
-        return _scaled(x, gather_rows(x, y, indices, 0), values)
+        return _scaled(x, moved(x, gather_rows(x, y, indices, along), 0, along), values, along)
     order = np.argsort(places)
     if not np.array_equal(at[order], np.arange(rows * run) // max(run, 1)) or columns != rows * run:
         raise CannotEvaluate
-    runs = make.resized(x, _scaled(x, y, values[order]), [rows, run, *sizes])
-    return total_of(x, runs, [1])
+    sizes = [*y.sizes[:along], rows, run, *y.sizes[along + 1 :]]
+    runs = make.resized(x, _scaled(x, y, values[order], along), sizes)
+    return total_of(x, runs, [along + 1])
 
 
-def _times(x: Instruction, y: Instruction, weights: Elements) -> Instructions:
+def _times(x: Instruction, y: Instruction, weights: Elements, along: int) -> Instructions:
     """Parts whose sum is a matrix of these weights times `y`; CannotEvaluate where no structure is found."""
     rows, columns = weights.shape
     if not np.isfinite(weights).all():
         raise CannotEvaluate
     with suppress(CannotEvaluate):
-        return _banded(x, y, weights)
+        return _banded(x, y, weights, along)
     if min(rows, columns) < _FEW:
         raise CannotEvaluate
     if np.count_nonzero(weights) <= max(rows, columns):
-        return [_picked(x, y, weights)]
+        return [_picked(x, y, weights, along)]
     above = float(weights[0, -1])
     below = float(weights[-1, 0])
     if rows != columns and above != below:
         raise CannotEvaluate
-    near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above))
+    near = _banded(x, y, weights - np.where(np.tri(rows, columns, dtype=bool), below, above), along)
     if above:
-        total = total_of(x, _scaled(x, y, np.full(columns, above)), [0])
-        shape = with_dimensions(y.shape, [rows, *total.sizes])
-        near.append(make.broadcast(x, shape, total, range(1, y.rank)))
+        total = total_of(x, _scaled(x, y, np.full(columns, above), along), [along])
+        shape = with_dimensions(y.shape, [*y.sizes[:along], rows, *y.sizes[along + 1 :]])
+        near.append(make.broadcast(x, shape, total, others(y.rank, [along])))
     if above != below:
-        near.append(_scaled(x, cumulated(x, y, 0), np.full(rows, below - above)))
+        near.append(_scaled(x, cumulated(x, y, along), np.full(rows, below - above), along))
     return near
 
 
@@ -203,22 +194,21 @@ def _as_slices(x: Instruction) -> bool:
         if matrix.rank != 2 or not is_row or kind not in FLOATING_TYPES:
             continue
         along = own.index(min(labels))
-        order = [along, *(d for d in range(len(own)) if d != along)]
-        y = make.transpose(x, make.convert(x, other, kind), order)
+        y = make.convert(x, other, kind)
         parts = Instructions()
         with suppress(CannotEvaluate):
             for weights, data, place in _parts_of(matrix, written_before(x)):
                 is_column = place is not None and labels[place] < 0
                 scaled = y
                 if is_column:
-                    scaled = _by(x, y, data, [0])
-                found = _times(x, scaled, weights if labels[1] < 0 else weights.T)
+                    scaled = _by(x, y, data, [along])
+                found = _times(x, scaled, weights if labels[1] < 0 else weights.T, along)
                 scale = None if is_column else data
-                own_dims = [] if place is None else [0]
+                own_dims = [] if place is None else [along]
                 parts += [_by(x, value, scale, own_dims) for value in found]
             if 0 < len(parts) <= _FEW:
-                whole = fold(x, "add", parts), [row, *(own[d] for d in order[1:])]
-                return replace(x, over(x, whole))
+                own[along] = row
+                return replace(x, over(x, (fold(x, "add", parts), own)))
     return False
 
 

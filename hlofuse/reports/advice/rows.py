@@ -7,7 +7,7 @@ from math import prod
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, WindowDimension
+from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Record, WindowDimension, reach, values
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import bounds, integer_of
 from hlofuse.passes.common.shapes import (
@@ -589,17 +589,20 @@ def _summed_rows(x: Instruction) -> object:
 def _masked_sum(x: Instruction) -> tuple[Instruction, Instruction | None, int] | None:
     """The labels and values of a sum over all places with one label, and this; None values: a count."""
     value = x.operand
-    if not is_total(x) or not (is_masked(value) or value.opcode == "convert"):
-        return None
-    test, dims = spread(value.operand)
-    rank = test.rank
-    is_plain = dims == [*range(rank), *[None] * (value.rank - rank)] and rank > 0
-    if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
-        return None
-    summands = value.second if is_masked(value) else None
-    for labels, number in both_orders(test.operands):
-        if (n := integer_of(spread(number)[0])) is not None:
-            return labels, summands, n
+    pairs: list[tuple[Instruction, Instruction | None]] = [(value, None)]
+    if is_masked(value):
+        pairs = [(value.operand, value.second)]
+    elif value.opcode == "multiply":
+        pairs = [(a, b) for a, b in both_orders(value.operands)]
+    for mask, summands in pairs if is_total(x) else ():
+        test, dims = spread(mask)
+        rank = test.rank
+        is_plain = dims == [*range(rank), *[None] * (value.rank - rank)] and rank > 0
+        if test.raw("direction") != "EQ" or not is_plain or tuple(x.dimensions) != tuple(range(rank)):
+            continue
+        for labels, number in both_orders(test.operands):
+            if (n := integer_of(spread(number)[0])) is not None:
+                return labels, summands, n
     return None
 
 
@@ -609,8 +612,8 @@ def _sum_segments(x: Instruction) -> bool:
     if own is None or not x.users:
         return False
     labels, summands, _ = own
-    readers = (r for t in labels.users for m in (t, *t.users) for v in m.users for r in v.users)
-    equal = (r for r in dict.fromkeys(readers) if r.opcode == "reduce" and r.shape == x.shape and r.users)
+    readers = reach([labels], lambda i: [u for u in i.users if i.opcode != "reduce" and u.opcode in _MASKING])
+    equal = (r for r in readers if r.opcode == "reduce" and r.shape == x.shape and r.users)
     found = [(r, other[2]) for r in equal if (other := _masked_sum(r)) and other[:2] == own[:2]]
     numbers = {n for _, n in found}
     if len(numbers) < _FEWEST or min(numbers) < 0 or max(numbers) >= 2 * len(numbers):
@@ -623,6 +626,7 @@ def _sum_segments(x: Instruction) -> bool:
 
 
 _FEWEST = 4  # masks that are worth one sum over segments
+_MASKING = values("compare broadcast reshape convert multiply select reduce")
 _STEPS = 64  # places in a window that are written one by one
 
 
