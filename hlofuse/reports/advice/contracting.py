@@ -321,13 +321,27 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     factors = weighted
     if not weighted and (value.opcode == "multiply" or not opcode):
         factors = factors_of(value, fold(value, "multiply", inner or [value]), labels)
-    if not factors or not is_covered(x, factors):
+    if not factors:
+        return opcode == value.opcode == "multiply" and _sum_one_first(x)
+    if not is_covered(x, factors):
         return False
     remaining = [d for d in labels if d not in x.dimensions]
     summed_up = contracted(value, factors[0], factors[1], remaining)
     if opcode and not weighted and (opcode == "multiply") != (summed_up[0].opcode == "dot"):
         return False
     return replace(x, over(value, with_factors(value, summed_up, outer), remaining))
+
+
+def _sum_one_first(x: Instruction) -> bool:
+    """A sum of products over several dimensions is taken over one of them first, as a product."""
+    for d in x.dimensions if len(x.dimensions) > 1 else ():
+        value = make.copy_of(x.operand, x.operand.operands)
+        inner = make.reduce(x, value, x.operands[1], [d], x.to_apply)
+        rest = [k - (k > d) for k in x.dimensions if k != d]
+        total = make.reduce(x, inner, x.operands[1], rest, x.to_apply)
+        if product_of_sums(inner, "multiply"):
+            return replace(x, total)
+    return False
 
 
 def _weighted(value: Instruction, terms: Instructions, labels: list[int]) -> list[Labelled]:
