@@ -508,3 +508,35 @@ def test_a_device_without_rates_has_lower_bounds(hlofuse: Run, tmp_path: Path) -
     found = hlofuse("explain", tmp_path / "equal.hlo", "--target", "gpu", "--device", "a100_sxm_80").out
     assert "Collectives: 12.3 kB sent by each device, ≥ " in found
     assert found.count("2 groups of 2 devices") == 3  # three lines, each under its name without source lines
+
+
+REPEATED = """HloModule m, is_scheduled=true, num_partitions=4
+ENTRY e { x = f32[8,64]{1,0} parameter(0)
+  y = f32[SIZE,64]{1,0} parameter(1)
+  a = f32[32,64]{1,0} all-gather(x), channel_id=1, dimensions={0}, replica_groups={{0,1,2,3}},
+    use_global_device_ids=true, metadata={op_name="jit(f)/FIRST/slice"}
+  c = f32[WHOLE,64]{1,0} all-gather(y), channel_id=2, dimensions={0}, replica_groups={{0,1,2,3}},
+    use_global_device_ids=true, metadata={op_name="jit(f)/transpose(jvp())/SECOND"}
+  ROOT t = (f32[32,64]{1,0}, f32[WHOLE,64]{1,0}) tuple(a, c) }
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "size", "is_said"),
+    [
+        ("jvp()", "remat2", 8, True),
+        ("jvp()", "checkpoint/rematted_computation/mul", 8, True),
+        ("jvp()", "remat2", 4, False),
+        ("jvp()", "dot_general", 8, False),
+        ("transpose(jvp())", "remat2", 8, False),
+    ],
+)
+def test_a_gather_that_a_checkpoint_repeats(
+    hlofuse: Run, tmp_path: Path, first: str, second: str, size: int, is_said: bool
+) -> None:
+    text = REPEATED.replace("FIRST", first).replace("SECOND", second)
+    text = text.replace("SIZE", str(size)).replace("WHOLE", str(4 * size))
+    (tmp_path / "repeated.hlo").write_text(text)
+    found = hlofuse("explain", tmp_path / "repeated.hlo", "--target", "gpu", "--device", "h100_sxm").out
+    assert ("6.14 kB sent to gather again" in found) == is_said
+    assert ("keeps up to 8.19 kB" in found) == is_said

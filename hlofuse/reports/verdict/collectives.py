@@ -1,5 +1,6 @@
 """The collectives of the first screen: who takes part, bytes on the wire, and what hides them."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from hlofuse.account.collectives import Collective, started_by
@@ -26,6 +27,7 @@ _UNCHANGED = (
     "gathers the same array each time",
     "once if it fits, by with_sharding_constraint before the loop",
 )
+_REPEATED = re.compile(r"transpose\(.*/(remat2|rematted_computation)\b")  # in an operation's name
 _SUMS = values("all-reduce reduce-scatter")
 
 
@@ -72,6 +74,17 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
             r = replace(r, near=(texts.pop() if len(texts) == 1 else None) or r.near)
         found.append(r)
     return tuple(found)
+
+
+def _gathered(r: CollectiveRow) -> dict[str, int]:
+    """The shapes of the results, which follow the operands in an asynchronous gather, and their bytes."""
+    shapes = r.collective.instruction.shape.leaf_shapes[-r.collective.instruction.operand_count :]
+    sizes = grouped((s.text_without_layout, s.byte_size) for s in shapes)
+    return {text: sum(own) for text, own in sizes.items()}
+
+
+def _operation(r: CollectiveRow) -> str:
+    return r.collective.instruction.op_name or ""
 
 
 def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
@@ -136,12 +149,19 @@ def collective_lines(
         yield row_text(same[0], len(same))
     if len(kinds) > len(shown):
         yield f"  {more(len(kinds) - len(shown))}"
-    gathers = (r for r in rows if r.collective.exchange.kind == "all-gather")
+    gathers = [r for r in rows if r.collective.exchange.kind == "all-gather"]
     starts = [(_line(r), started_by(r.collective.instruction)) for r in gathers]
     for line, is_cut in dict.fromkeys((line, _is_cut(x)) for line, x in starts if gathers_again(x)):
         what, cure = _ITERATED if is_cut else _UNCHANGED
         yield f"  {line} {what}:"
         yield f"    {cure}"
+    forward = {n for r in gathers if "transpose(" not in _operation(r) for n in _gathered(r)}
+    again = [r for r in gathers if _REPEATED.search(_operation(r)) and not forward.isdisjoint(_gathered(r))]
+    if again:
+        sent = bytes_text(sum(r.weight[1] for r in again))
+        size = sum(sum(_gathered(r).values()) * r.collective.runs for r in again)
+        yield f"  {sent} sent to gather again for the gradient (jax.checkpoint):"
+        yield f"    a policy that saves what is gathered (checkpoint_name) keeps up to {bytes_text(size)}"
     for line in dict.fromkeys(_line(r) for r in rows if _decides(started_by(r.collective.instruction))):
         yield f"  {line} waits in each iteration until all devices agree to go on:"
         yield "    each goes on alone if jax.shard_map is around the loop"
