@@ -21,7 +21,7 @@ from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, Stri
 from hlofuse.passes.common.shapes import numbers_of
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
-from .floor import bytes_over_link, products
+from .floor import bytes_over_link, products, taps_of_one_channel
 from .traffic import border_bytes
 
 _VIEWS = values("bitcast get-tuple-element")
@@ -207,6 +207,8 @@ def open_end(row: Launched) -> str:
         return "atomic updates of one address wait"
     if work == "convolutions" and _copies_windows(x):
         return "library convolution that only copies windows: gather or slice them"
+    if taps := taps_of_one_channel(x):
+        return f"convolution of one channel, {taps:,} taps: fftconvolve takes fewer operations"
     if work == "sorts" and not is_radix_sort(x):
         return f"XLA's own sort{_reason_against_cub(end_of(x))}"
     if custom_call_target(x) in _ONE_BY_ONE and (count := math.prod(x.operand.sizes[:-2])) > 1:

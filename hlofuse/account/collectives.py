@@ -15,6 +15,7 @@ from hlofuse.analysis.async_ops import (
     wrapped_operation,
 )
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
+from hlofuse.analysis.kernels import inside as inside_of
 from hlofuse.ir import Computation, Instruction, Instructions, Module, Record, reach, values, with_trait
 
 _KINDS = with_trait("collective") | {"send", "recv"}
@@ -297,6 +298,8 @@ def resharding_of(
             share = _share_read_by(user, value)
             if share is None:
                 return None
+            if any(i.opcode == "reduce-window" for i in inside_of(user)):
+                work = user.name
             smallest_share = min(share, smallest_share or share)
     if smallest_share < 2:
         return None
@@ -324,14 +327,16 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
         if fusion is not None and source.is_root:
             return None
         for reader in users:
-            if reader.opcode in _MOVES and fusion is not None:
+            if (reader.opcode in _MOVES or reader.opcode == "pad") and fusion is not None:
                 pending.append((reader, reader.users))
                 continue
             if reader.opcode != "dynamic-slice" or reader.operand is not source:
                 return None
             if not _is_of_device(reader.operands[1:], fusion):
                 return None
-            largest = max(largest, reader.element_count)
+            windows = [u for u in reader.users if u.opcode == "reduce-window"]
+            results = windows if len(windows) == reader.user_count else [reader]
+            largest = max(largest, *(i.element_count for i in results))
     return value.element_count // largest if largest and value.is_array else None
 
 

@@ -16,6 +16,7 @@ from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import HBM, HOST, Shape
+from hlofuse.passes.common.shapes import window_of
 
 _FREE = with_trait("free")
 _MOVED = {"copy": 0, "copy-start": 0, "dynamic-update-slice": 1}  # The operand whose bytes are moved
@@ -49,7 +50,20 @@ def is_bound_by_bytes(call: Instruction) -> bool:
     """False for a call that does more than move its bytes, and whose operations are not known."""
     target = custom_call_target(end_of(call))
     moves = not target and end_of(call).opcode != "cholesky"
-    return moves or target.startswith(_MOVERS) or bool(products(call))
+    return (moves or target.startswith(_MOVERS) or bool(products(call))) and not taps_of_one_channel(call)
+
+
+_LONG_WINDOW = 225  # elements
+
+
+def taps_of_one_channel(call: Instruction) -> int:
+    """The elements of a long window that a convolution of cuDNN applies to one channel at a time, else 0:
+    a contraction over one channel leaves its tiles of channels empty."""
+    x = end_of(call)
+    if custom_call_target(x) != "__cudnn$convForward":
+        return 0
+    taps = math.prod(d.size for d in window_of(x))
+    return taps if taps == x.operands[1].element_count and taps >= _LONG_WINDOW else 0
 
 
 def bytes_over_link(kernel: Instruction) -> int:

@@ -17,7 +17,10 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.verdict.collectives import CollectiveRow, with_constraints
+from ..fixtures import companion_texts
 from ..running import Run
+
+TEXTS = companion_texts(__file__)
 
 H100 = load_device("h100_sxm")
 
@@ -349,33 +352,7 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
     assert totals["exposed_collectives_kind"] == "estimated"
 
 
-ITERATED = """HloModule m, num_partitions=4
-b { s = (s32[], f32[1,64]{1,0}, f32[64]{0}) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  x = f32[1,64]{1,0} get-tuple-element(s), index=1
-  y = f32[64]{0} get-tuple-element(s), index=2
-  zero = s32[] constant(0)
-  one = s32[] constant(1)
-  m = s32[] add(n, one)
-  i = s32[64]{0} convert(y)
-  j = s32[1]{0} slice(i), slice={[0:1]}
-  k = s32[] bitcast(j)
-  g = f32[4,64]{1,0} all-gather(x), channel_id=1, dimensions={0}, replica_groups={{0,1,2,3}},
-    use_global_device_ids=true
-  p = f32[1,64]{1,0} PART
-  q = f32[64]{0} bitcast(p)
-  z = f32[64]{0} add(y, q)
-  ROOT t = (s32[], f32[1,64]{1,0}, f32[64]{0}) tuple(m, x, z) }
-c { s = (s32[], f32[1,64]{1,0}, f32[64]{0}) parameter(0)
-  n = s32[] get-tuple-element(s), index=0
-  end = s32[] constant(4)
-  ROOT less = pred[] compare(n, end), direction=LT }
-ENTRY e { x = f32[1,64]{1,0} parameter(0)
-  y = f32[64]{0} parameter(1)
-  zero = s32[] constant(0)
-  t = (s32[], f32[1,64]{1,0}, f32[64]{0}) tuple(zero, x, y)
-  ROOT w = (s32[], f32[1,64]{1,0}, f32[64]{0}) while(t), condition=c, body=b }
-"""
+ITERATED = TEXTS["iterated"]
 
 
 @pytest.mark.parametrize(
@@ -398,14 +375,7 @@ def test_a_loop_that_gathers_what_it_does_not_change(
     assert "each time" not in other
 
 
-CONSTRAINED = """HloModule m
-ENTRY e { x = f32[16,64] parameter(0)
-  t = f32[16,64] tanh(x), metadata={op_name="f/tanh"}
-  ROOT s = f32[16,64] custom-call(t), custom_call_target="Sharding", sharding={replicated},
-    frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [SPEC]>]>"},
-    metadata={source_file="m.py" source_line=9}
-}
-"""
+CONSTRAINED = TEXTS["constrained"]
 
 
 @pytest.mark.parametrize(
@@ -447,20 +417,7 @@ def test_a_result_that_the_devices_do_not_divide(hlofuse: Run, tmp_path: Path) -
     assert "  4 devices do not divide 13: a result stays divided only if padded to 16\n" in out
 
 
-WITHOUT_LINES = """HloModule m, num_partitions=4
-sum { a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT c = f32[] add(a, b) }
-ENTRY e {
-  w = f32[256] parameter(0)
-  x = f32[1024] parameter(1)
-  g = f32[1024] all-gather(w), channel_id=1, replica_groups=[1,4]<=[4], dimensions={0}, GLOBAL
-  p = f32[1024] multiply(g, x), metadata={op_name="jit(f)/mul" source_file="a.py" source_line=3}
-  r = f32[1024] all-reduce(p), channel_id=2, replica_groups=[1,4]<=[4], GLOBAL, to_apply=sum
-  s = f32[1024] all-reduce(x), channel_id=3, replica_groups=[2,2]<=[4], GLOBAL, to_apply=sum
-  ROOT t = (f32[1024], f32[1024]) tuple(r, s)
-}
-""".replace("GLOBAL", "use_global_device_ids=true")
+WITHOUT_LINES = TEXTS["without_lines"]
 
 
 def test_a_collective_without_a_line_has_that_of_its_neighbour(hlofuse: Run, tmp_path: Path) -> None:
@@ -510,15 +467,7 @@ def test_a_device_without_rates_has_lower_bounds(hlofuse: Run, tmp_path: Path) -
     assert found.count("2 groups of 2 devices") == 3  # three lines, each under its name without source lines
 
 
-REPEATED = """HloModule m, is_scheduled=true, num_partitions=4
-ENTRY e { x = f32[8,64]{1,0} parameter(0)
-  y = f32[SIZE,64]{1,0} parameter(1)
-  a = f32[32,64]{1,0} all-gather(x), channel_id=1, dimensions={0}, replica_groups={{0,1,2,3}},
-    use_global_device_ids=true, metadata={op_name="jit(f)/FIRST/slice"}
-  c = f32[WHOLE,64]{1,0} all-gather(y), channel_id=2, dimensions={0}, replica_groups={{0,1,2,3}},
-    use_global_device_ids=true, metadata={op_name="jit(f)/transpose(jvp())/SECOND"}
-  ROOT t = (f32[32,64]{1,0}, f32[WHOLE,64]{1,0}) tuple(a, c) }
-"""
+REPEATED = TEXTS["repeated"]
 
 
 @pytest.mark.parametrize(
@@ -540,3 +489,13 @@ def test_a_gather_that_a_checkpoint_repeats(
     found = hlofuse("explain", tmp_path / "repeated.hlo", "--target", "gpu", "--device", "h100_sxm").out
     assert ("6.14 kB sent to gather again" in found) == is_said
     assert ("keeps up to 8.19 kB" in found) == is_said
+
+
+def test_sums_over_all_that_was_gathered_of_which_a_part_is_kept(hlofuse: Run, tmp_path: Path) -> None:
+    """A cumulative sum along a divided dimension; a part that no device's number chooses is not one."""
+    found = []
+    for number in ("id", "other"):
+        (tmp_path / "sums.hlo").write_text(TEXTS["sums"].replace("NUMBER", number))
+        found.append(hlofuse("explain", tmp_path / "sums.hlo", "--target", "gpu", "--device", "h100_sxm").out)
+    line = "computes with all of it, keeps 1/4:\n    divide f by jax.shard_map (g)\n"
+    assert [line in out for out in found] == [True, False]

@@ -239,7 +239,7 @@ def test_what_is_counted_for_one_iteration_has_gain_with_the_total(hlofuse: Run,
     )
     assert note is not None
     waits = "Each iteration waits for a copy of its condition to the host"
-    assert out[total + 2] == waits
+    assert out[total + 2].startswith(f"{waits}; several steps")
     counting = tmp_path / "counting.hlo"
     counting.write_text(TEXTS["counting"])
     shown = hlofuse("explain", counting, *H100).out
@@ -508,3 +508,27 @@ def test_an_estimated_gain_within_the_error_is_worth_trying(
     assert worth in hlofuse("explain", path, "--target", "cpu").out
     monkeypatch.setattr(module, "_WORTH_TRYING", 0.0)
     assert worth not in hlofuse("explain", path, "--target", "cpu").out
+
+
+def test_a_long_window_over_one_channel_has_no_time(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "channel.hlo"
+    named = "Not fully estimated, measure: k (convolution of one channel, 225 taps: fftconvolve takes fewer"
+    for size, is_long in ((15, True), (14, False)):
+        file.write_text(TEXTS["channel"].replace("SIZE", str(size)))
+        out = hlofuse("explain", file, *H100, columns=160).out
+        assert (named in out) == is_long
+        assert ("convolutions not known" in out) == is_long
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept", "is_said"),
+    [("", "old", True), ("1024", "old", False), ("", "none", False), ("", "new", False)],
+)
+def test_arrays_that_one_condition_may_discard(
+    hlofuse: Run, tmp_path: Path, sizes: str, kept: str, is_said: bool
+) -> None:
+    file = tmp_path / "chosen.hlo"
+    text = TEXTS["chosen"].replace("SIZES", sizes).replace("KEPT", kept).replace("DIMS", "0" if sizes else "")
+    file.write_text(text)
+    note = "computes what a condition may discard (a.py:3); jax.lax.cond computes it only if needed"
+    assert (note in hlofuse("explain", file, *H100, columns=160).out) == is_said

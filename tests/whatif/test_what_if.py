@@ -18,6 +18,8 @@ from hlofuse.pipelines.targets import passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.reports.comparison.model import compare_with_xla
+from hlofuse.reports.verdict.candidates import UNKNOWN, of_rules
+from hlofuse.reports.verdict.model import Suggestion
 from hlofuse.rules.catalogue import catalogue
 from ..fixtures import companion_texts
 from ..tools.module_checks import verify_module
@@ -88,6 +90,10 @@ def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
     row = next(r for r in what_if(module, target="gpu", device="v100").relaxed)
     assert row.rule.code == "GM004"
     assert row.trial.kernels_saved == 1
+    for recipe, is_named in (("update-as-one-vector", True), ("sum-once", False)):
+        other = Suggestion("code", "", "", (), 1, UNKNOWN, recipe)
+        (limit,) = of_rules(what_if(module, target="gpu", device="v100"), [other])
+        assert (limit.recipe, "one vector" in limit.text) == (recipe * is_named, is_named)
     difference = compare_with_xla(observed_replay(module, replay_config("gpu", "v100", disable=["GM004"])))
     assert difference is not None
     assert difference.replayed == row.difference.replayed

@@ -313,17 +313,25 @@ def _gradient(places: Sequence[Place], module: Module) -> set[str]:
     return {x.name for x in found if not (x.op_name or "").startswith(bodies)}
 
 
+_AVOIDED_BY = {"GM004": "update-as-one-vector"}
+"""Rules whose cost a recipe avoids where the program has one array from the beginning: trials join many."""
+
+
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
     """The rules whose absence would save time, with no known change of the program; none without times."""
     if ranking.after.us is None:
         return
-    suggested = {s.rule for s in others}
+    tried = list(others)
+    suggested = {s.rule for s in tried}
     for r in ranking.relaxed:
         saved = r.trial.us_saved or 0.0
         if saved >= _GAIN_OF_RULE * ranking.after.us and r.rule.code not in suggested:
-            text = f"XLA limitation, which no change tried here avoids: {r.rule.title}"
+            recipe = _AVOIDED_BY.get(r.rule.code, "") * (3 * saved >= ranking.after.us)
+            recipe *= any(recipe == s.recipe for s in tried)
+            how = "arrays kept in one vector may avoid" if recipe else "no change tried here avoids"
+            text = f"XLA limitation, which {how}: {r.rule.title}"
             sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
-            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
+            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial, recipe)
 
 
 def of_flags(facts: Facts, module: Module | None, budget: Budget) -> Iterator[Suggestion]:

@@ -78,8 +78,8 @@ def with_constraints(rows: Iterable[CollectiveRow], program: Module) -> tuple[Co
 
 def _gathered(r: CollectiveRow) -> dict[str, int]:
     """The shapes of the results, which follow the operands in an asynchronous gather, and their bytes."""
-    shapes = r.collective.instruction.shape.leaf_shapes[-r.collective.instruction.operand_count :]
-    sizes = grouped((s.text_without_layout, s.byte_size) for s in shapes)
+    x = r.collective.instruction
+    sizes = grouped((s.text_without_layout, s.byte_size) for s in x.shape.leaf_shapes[-x.operand_count :])
     return {text: sum(own) for text, own in sizes.items()}
 
 
@@ -212,8 +212,8 @@ def _is_cut(x: Instruction) -> bool:
     def takes_slice(u: Instruction) -> bool:
         if u.opcode in ("bitcast", "get-tuple-element") or u.opcode.endswith("-done"):
             return _is_cut(u)
-        if u.opcode == "fusion":
-            inside = zip(u.fused_computation.parameters, u.operands, strict=True)
+        if u.opcode in ("fusion", "async-start"):
+            inside = zip(u.called_computations[0].parameters, u.operands, strict=True)
             return all(_is_cut(p) for p, o in inside if o is x)
         is_slice = u.opcode == "dynamic-slice" and u.operand is x
         return is_slice and not any(i.sizes for i in reach(u.operands[1:], _before))

@@ -193,6 +193,8 @@ class Verdict(Record):
     """Each iteration of a loop without a trip count waits until the host has its condition."""
     counts_to_an_argument: bool = False  # All such loops could have a trip count
     awaited_elements: int = 0  # A loop runs until the last of so many is done
+    discarded: tuple[float, Place] | None = None
+    """Microseconds of kernels whose new arrays one condition may discard, and the first; None for little."""
     skipped: int = 0  # Trials that were left out because those before them took long
     has_unoptimized: bool = True  # The module before optimizations, in which most recipes are tried
     not_proved: str = ""  # Why XLA could not compile changes that were to be; empty without a reason

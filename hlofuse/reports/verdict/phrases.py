@@ -100,8 +100,15 @@ def counting_lines(v: Verdict) -> Iterator[str]:
             cure = "; for vmap, jax.lax.map(f, xs, batch_size=n) ends each part by itself" if v.cpu else ""
             yield f"One runs until the last of {v.awaited_elements:,} elements is done{cure}"
     if v.host_reads_conditions:
-        cure = "; a static length (static_argnums) avoids it" if v.counts_to_an_argument else ""
+        fewer = "a static length (static_argnums) avoids it"
+        cure = (
+            f"; {fewer}" if v.counts_to_an_argument else "; several steps in each (fori_loop) wait less often"
+        )
         yield f"Each iteration waits for a copy of its condition to the host{cure}"
+    if v.discarded is not None:
+        us, place = v.discarded
+        what = f"{us_text(us)}{_part(us, t.us or 0.0)} computes what a condition may discard"
+        yield f"{what} ({printable(place.line or place.shown)}); jax.lax.cond computes it only if needed"
     if t.in_branches:
         kernels = plural(t.in_branches, "kernel")
         yield f"Conditionals: {kernels} in branches; only the costliest branch counts"
@@ -236,7 +243,9 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not suggested and v.skipped:
         return f"No suggestions{_SOON}"
     if not suggested and not v.is_ranked:
-        return f"No suggestions: above {TRIED_UP_TO:,} operations few changes are tried (what-if tries rules)"
+        rest = "; with the repeated part in lax.scan more are" if v.compile_time else ""
+        rules = f"few changes are tried (what-if tries rules){rest}"
+        return f"No suggestions: above {TRIED_UP_TO:,} operations {rules}"
     if not suggested:
         if saved := max((s.trial.temporary_saved or 0 for s in v.slower), default=0):
             return f"No suggestion saves time; one frees {bytes_text(saved)} in more time: memory INPUT"

@@ -161,7 +161,7 @@ def suggestion_lines(
         mark = f"{number}. " if s.kind != "report" else ""
         yield from _whole([f"{mark}{phrases.suggestion_text(s)}"], width, "bold")
         yield from _whole(broken(f"   {phrases.trial_line(s, v, width - 3)}", width), width)
-        if number == 1 and code:
+        if number == 1 and code and s.kind != "report":
             yield from ((f"   {line}", "cyan") for line in phrases.code_lines(s, width - 3))
     yield from _whole(phrases.rounding_lines(v), width)
     if v.together is not None and shown:

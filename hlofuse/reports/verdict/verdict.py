@@ -9,6 +9,7 @@ from hlofuse.account.account import totals_of
 from hlofuse.account.bound import ProgramFloor, fusion_floor, kind_of_work, program_floor
 from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
+from hlofuse.analysis.kernels import end_of
 from hlofuse.analysis.launches import command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
@@ -18,6 +19,7 @@ from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argume
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.chunks import CHUNKS
+from hlofuse.reports.advice.matching import source
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.advice.written import compile_time_notes, generated_code_note
 from hlofuse.reports.common.facts import Facts, place_of
@@ -136,7 +138,26 @@ def verdict(
         collectives=with_constraints(rows, program) if program and rows else rows,
         counts_to_an_argument=bool(loops) and all(map(counts_to_an_argument, loops)),
         awaited_elements=max(map(awaited_elements, loops), default=0),
+        discarded=_discarded(account, facts) if about_all else None,
     )
+
+
+def _discarded(account: Account, facts: Facts) -> tuple[float, Place] | None:
+    """Microseconds, without launches, of kernels whose results one condition may discard, and the first."""
+    rows = [r for r in account.rows if r.us is not None and _may_be_discarded(end_of(r.instruction))]
+    us = sum((r.us - r.launch_us) * r.runs for r in rows if r.us is not None)
+    is_much = us >= _ROUNDING * (account.totals.compared_us or inf)
+    return (us, facts.final_place(rows[0].instruction)) if is_much else None
+
+
+def _may_be_discarded(x: Instruction) -> bool:
+    """True for a choice by one condition between a given array and a computed one, or a tuple with one."""
+    if x.opcode == "tuple":
+        return any(map(_may_be_discarded, x.operands))
+    if x.opcode != "select" or source(x.operand).sizes or not x.sizes:
+        return False
+    sides = [o.through("bitcast", "copy").opcode for o in x.operands[1:]]
+    return sides.count("parameter") == 1 and {"constant", "broadcast"}.isdisjoint(sides)
 
 
 def verdict_as_it_is(
