@@ -310,15 +310,15 @@ ENTRY e {{
 """
 
 
-DIVIDED: dict[str, object] = {"kept": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
+DIVIDED: dict[str, object] = {"other": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
 
 
 @pytest.mark.parametrize(
     ("changed", "share"),
     [
         ({}, 4),
-        ({"kept": 32}, 2),
-        ({"kept": 33}, None),  # more than half
+        ({"other": 32}, 2),
+        ({"other": 33}, None),  # more than half
         ({"index": "other"}, None),  # the place depends on data
         ({"begin": "zero"}, None),  # every device keeps the same part
         ({"more": ", f", "more_shape": ", f32[64,16]"}, None),  # something else reads all
@@ -471,7 +471,7 @@ REPEATED = TEXTS["repeated"]
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "size", "is_said"),
+    ("first", "second", "size", "is_noted"),
     [
         ("jvp()", "remat2", 8, True),
         ("jvp()", "checkpoint/rematted_computation/mul", 8, True),
@@ -481,14 +481,14 @@ REPEATED = TEXTS["repeated"]
     ],
 )
 def test_a_gather_that_a_checkpoint_repeats(
-    hlofuse: Run, tmp_path: Path, first: str, second: str, size: int, is_said: bool
+    hlofuse: Run, tmp_path: Path, first: str, second: str, size: int, is_noted: bool
 ) -> None:
     text = REPEATED.replace("FIRST", first).replace("SECOND", second)
     text = text.replace("SIZE", str(size)).replace("WHOLE", str(4 * size))
     (tmp_path / "repeated.hlo").write_text(text)
     found = hlofuse("explain", tmp_path / "repeated.hlo", "--target", "gpu", "--device", "h100_sxm").out
-    assert ("6.14 kB sent to gather again" in found) == is_said
-    assert ("keeps up to 8.19 kB" in found) == is_said
+    assert ("6.14 kB sent to gather again" in found) == is_noted
+    assert ("keeps up to 8.19 kB" in found) == is_noted
 
 
 def test_sums_over_all_that_was_gathered_of_which_a_part_is_kept(hlofuse: Run, tmp_path: Path) -> None:

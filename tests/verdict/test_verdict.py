@@ -521,14 +521,16 @@ def test_a_long_window_over_one_channel_has_no_time(hlofuse: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("sizes", "kept", "is_said"),
+    ("sizes", "other", "is_noted"),
     [("", "old", True), ("1024", "old", False), ("", "none", False), ("", "new", False)],
 )
 def test_arrays_that_one_condition_may_discard(
-    hlofuse: Run, tmp_path: Path, sizes: str, kept: str, is_said: bool
+    hlofuse: Run, tmp_path: Path, sizes: str, other: str, is_noted: bool
 ) -> None:
     file = tmp_path / "chosen.hlo"
-    text = TEXTS["chosen"].replace("SIZES", sizes).replace("KEPT", kept).replace("DIMS", "0" if sizes else "")
+    text = (
+        TEXTS["chosen"].replace("SIZES", sizes).replace("KEPT", other).replace("DIMS", "0" if sizes else "")
+    )
     file.write_text(text)
     note = "computes what a condition may discard (a.py:3); jax.lax.cond computes it only if needed"
-    assert (note in hlofuse("explain", file, *H100, columns=160).out) == is_said
+    assert (note in hlofuse("explain", file, *H100, columns=160).out) == is_noted
