@@ -4,7 +4,6 @@ values that are not needed at the same time, best fit by decreasing size (`heap_
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-import numpy as np
 from msgspec import Struct
 
 from hlofuse.ir.graph import Computation, Instruction, Instructions, InstructionSequence, Module
@@ -232,6 +231,8 @@ class _Occupied:
     """Chunks, each from its begin to its padded end, with the first and the last event of their time."""
 
     def __init__(self, most: int) -> None:
+        import numpy as np  # slow to import
+
         self._count = 0
         self._firsts, self._lasts, self._begins, self._ends = np.zeros((4, most), np.int64)
 
@@ -245,6 +246,8 @@ class _Occupied:
     def best_fit(self, block: Block, size: int) -> int:
         """The begin of the smallest gap of at least `size` among the chunks of the same time. Before a begin
         that as many ends precede as begins, nothing is occupied."""
+        import numpy as np
+
         firsts, lasts = self._firsts[: self._count], self._lasts[: self._count]
         is_used = np.zeros(self._count, bool)
         for first, last in zip(block.starts, block.ends, strict=True):

@@ -6,14 +6,16 @@ commands may write at once; its digest tells one that is damaged. Entries are on
 file that no other user can write.
 
 Instructions and computations refer to one another in long chains, which `pickle` would follow by recursion.
-So they are stored empty, and their fields after everything else, one list for each field."""
+So they are stored empty, and their fields after everything else, one list for each field. A computation to
+whose instructions nothing else refers, as to those in most fusions, is stored apart and read when it is
+first asked for them."""
 
 import os
 import pickle
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from functools import cached_property
@@ -30,6 +32,7 @@ from hlofuse.account.observer import CostObserver
 from hlofuse.account.replaying import Costs, costs_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import CostAnalysis
+from hlofuse.compilation.spans import PassResult
 from hlofuse.cost.cpu.device import CHOICE, this_machine
 from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
@@ -40,6 +43,7 @@ from hlofuse.ir.native import no_collection
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.rules.catalogue import Rule, catalogue
+from hlofuse.trace import Event
 from .options import Listener, ReplayOptions
 from .program import Program
 
@@ -218,16 +222,17 @@ def state_of(program: Program) -> Json:
     return {k: v for k, v in vars(program).items() if isinstance(getattr(kind, k, None), cached_property)}
 
 
-_WORKED_OUT = {Instruction: "_places", Computation: "_order"}
-"""The field of each kind of node that is None until it is needed."""
+_WORKED_OUT = "_places", "_order"  # None until needed
+_CONTENTS = ["_slots", "parameters", "root", "_callers", "_order"]
 
 
 def _fields(kind: Any) -> list[str]:
     # A compiled class lists its attributes under another name.
     names = getattr(kind, "__mypyc_attrs__", None) or kind.__slots__
-    return [name for name in names if name not in ("__weakref__", *_WORKED_OUT.values())]
+    return [name for name in names if name not in ("__weakref__", *_CONTENTS)]
 
 
+_IS_COMPILED = hasattr(Computation, "__mypyc_attrs__")
 _NODES = {kind: _fields(kind) for kind in (Instruction, Computation)}
 _BLANK: dict[type, tuple[Any, ...]] = {Computation: ("",), Module: ("",)}
 """Arguments of classes that cannot be made without any where they are compiled."""
@@ -240,6 +245,8 @@ class _Pickler(pickle.Pickler):
         self.nodes: list[Any] = []
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Computation):
+            obj.parameters  # noqa: B018  read now, if it was stored apart
         kind = obj.__class__
         if kind is Instruction or kind is Computation:
             self.nodes.append(obj)
@@ -274,14 +281,44 @@ class _Pickler(pickle.Pickler):
             return costs_of, (obj.observer, obj.replay)
         if kind is CostObserver:
             return _reduced(obj, model=None)
+        if kind is PassResult:
+            columns = [c[:1] if c.count(c[0]) == len(c) else c for c in zip(*obj.events, strict=True)]
+            return _result, (obj.name, obj.changed, obj.module_text, len(obj.events), columns)
         if hasattr(kind, "__mypyc_attrs__"):
             return _reduced(obj)
         return NotImplemented
 
 
+class _BodyPickler(_Pickler):
+    """Stores the instructions of one computation, and of all others where they are."""
+
+    def __init__(self, file: BytesIO, own: Computation, places: dict[int, tuple[int, Any]]) -> None:
+        super().__init__(file)
+        self._own, self._places = own, places
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = obj.__class__
+        if kind is Instruction and id(obj) not in self._places:
+            if obj.computation is not self._own:
+                return _in_slot, (obj.computation, obj.id)
+        elif kind in (Instruction, Computation, Shape, Attributes):
+            return _shared, self._places.setdefault(id(obj), (len(self._places), obj))[:1]
+        return super().reducer_override(obj)
+
+
+def _in_slot(computation: Computation, slot: int) -> Instruction | None:
+    return computation._slots[slot]
+
+
 def _recipe(name: str, text: str) -> Recipe:
     recipes: tuple[Recipe, ...] = import_module("hlofuse.reports.advice.catalogue").RECIPES
     return next(r for r in recipes if (r.name, r.text) == (name, text))
+
+
+def _result(name: str, changed: bool, text: str | None, count: int, columns: Sequence[Any]) -> PassResult:
+    fields = [c if len(c) == count else repeat(*c, count) for c in columns]
+    events = list(map(tuple.__new__, repeat(Event), zip(*fields, strict=True)))
+    return PassResult(name, changed, events, text)
 
 
 def _reduced(obj: Any, without: str = "", **changed: object) -> tuple[Any, ...]:
@@ -301,46 +338,96 @@ def _rule(code: str) -> Rule:
     return catalogue()[code]
 
 
-def _shared(name: str) -> Any:
+def _shared(key: object) -> Any:
     raise NotImplementedError
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: BytesIO, listener: Listener) -> None:
+    def __init__(self, file: BytesIO, shared: Mapping[object, Any]) -> None:
         super().__init__(file)
-        self._listener = listener
+        self._shared = shared
 
     def find_class(self, module: str, name: str, /) -> Any:
         if (module, name) == (__name__, _shared.__name__):
-            return {"Listener": self._listener, "Attributes": NO_ATTRIBUTES}.__getitem__
+            return self._shared.__getitem__
         return super().find_class(module, name)
+
+
+def _columns(nodes: Sequence[Any], names: Sequence[str]) -> Iterator[list[Any] | None]:
+    """The values of each field; None where all are."""
+    for name in names:
+        values = [getattr(node, name, None) for node in nodes] if name not in _WORKED_OUT else []
+        yield values if any(v is not None for v in values) else None
+
+
+def _fill_columns(
+    nodes: Sequence[Any], names: Sequence[str], columns: Iterable[Sequence[Any] | None]
+) -> None:
+    for name, values in zip(names, columns, strict=True) if nodes else ():
+        deque(map(getattr(nodes[0].__class__, name).__set__, nodes, values or repeat(None)), maxlen=0)
 
 
 @no_collection()
 def _dump(value: object) -> bytes:
     file = BytesIO()
     pickler = _Pickler(file)
+    nodes = pickler.nodes
+
+    def dump(nodes: Sequence[Any], names: Sequence[str]) -> None:
+        if nodes:
+            pickler.dump((nodes, names))
+            deque(map(pickler.dump, _columns(nodes, names)), maxlen=0)
+
     pickler.dump(value)
-    done = 0
-    while done < len(pickler.nodes):  # the fields of one may name others
-        some, done = pickler.nodes[done:], len(pickler.nodes)
+    done, opened = 0, set[Computation | None]([None])
+    while done < len(nodes):  # the fields of one may name others
+        some, done = nodes[done:], len(nodes)
         for kind, names in _NODES.items():
-            nodes = [node for node in some if node.__class__ is kind]
-            pickler.dump((kind, nodes))
-            for name in names:
-                values = [getattr(node, name, None) for node in nodes]
-                pickler.dump(values if any(v is not None for v in values) else None)
+            dump([node for node in some if isinstance(node, kind)], names)
+        named = some if _IS_COMPILED else [x.computation for x in some if isinstance(x, Instruction)]
+        found = [c for c in dict.fromkeys(named) if isinstance(c, Computation) and c not in opened]
+        opened.update(found)
+        dump(found, _CONTENTS)
+    apart = [c for c in nodes if isinstance(c, Computation) and c not in opened]
+    places = {id(node): (place, node) for place, node in enumerate(nodes)}
+    dump([c for c in apart if places.keys() >= set(map(id, c.callers))], ["_callers"])
     pickler.dump(None)
+    bodies = {}
+    for body in apart:
+        own = BytesIO()
+        contents = [*_columns([body], _CONTENTS)]
+        _BodyPickler(own, body, places).dump(
+            (body.instructions, [*_columns(body.instructions, _NODES[Instruction])], contents)
+        )
+        bodies[body] = own.getvalue()
+    pickler.dump(([obj for _, obj in places.values()], bodies))
+    if done < len(nodes):
+        raise pickle.PicklingError("a computation is in no module")
     return file.getvalue()
 
 
 @no_collection()
 def _load(data: memoryview, listener: Listener) -> Any:
-    unpickler = _Unpickler(BytesIO(data), listener)
+    shared: dict[object, Any] = {"Listener": listener, "Attributes": NO_ATTRIBUTES}
+    unpickler = _Unpickler(BytesIO(data), shared)
     value = unpickler.load()
     while (found := unpickler.load()) is not None:
-        kind, nodes = found
-        fields = {name: unpickler.load() for name in _NODES[kind]}
-        for name, values in (*fields.items(), (_WORKED_OUT[kind], None)):
-            deque(map(getattr(kind, name).__set__, nodes, values or repeat(None)), maxlen=0)
+        _fill_columns(*found, [unpickler.load() for _ in found[1]])
+    places, bodies = unpickler.load()
+    shared.update(enumerate(places))
+
+    def read(self: Any, name: str) -> Any:
+        if name not in _CONTENTS:
+            raise AttributeError(name)
+        nodes, columns, contents = _Unpickler(BytesIO(bodies.pop(self)), shared).load()
+        _fill_columns(nodes, _NODES[Instruction], columns)
+        self.__class__ = Computation
+        for field, values in zip(_CONTENTS, contents, strict=True):
+            if not hasattr(self, field):  # it may have been set since
+                setattr(self, field, values and values[0])
+        return getattr(self, name)
+
+    unread = type("Unread", (Computation,), {"__slots__": (), "__getattr__": read}) if bodies else Computation
+    for body in bodies:
+        body.__class__ = unread
     return value

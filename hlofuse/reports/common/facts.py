@@ -14,6 +14,7 @@ from hlofuse.format import fields
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir import Computation, Instruction, Module, Strings, grouped, replace, values
 from hlofuse.rules.catalogue import Rule, catalogue
+from hlofuse.trace import Event
 from .lineage import Lineage, is_view, readers, through_views
 from .model import CreatedBy, FinalKernel, Place
 
@@ -128,17 +129,22 @@ class Facts:
         modules = self.replay.replayed_final, self.replay.final
         return [grouped((_work(i), i.name) for i in m.instructions()) for m in modules]
 
+    @cached_property
+    def _added_after_fusion(self) -> dict[str, list[Event]]:
+        events = [e for e in self.replay.events_after_fusion if e.rule]
+        return grouped((name, e) for e in events for name in dict.fromkeys(e.added))
+
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
         """The rewrites after fusion that added an instruction; empty if the replay has another."""
-        key = _work(added)
-        own, final = (found.get(key, []) for found in self._by_work)
-        name = own[0] if len(own) == len(final) == 1 else added.name
-        if name not in own:
-            return ()
+        key, name = _work(added), added.name
+        if self.replay.has_xla_final:
+            own, final = (found.get(key, []) for found in self._by_work)
+            name = own[0] if len(own) == len(final) == 1 else name
+            if name not in own:
+                return ()
         return tuple(
             CreatedBy(e.pass_name, self.rule(e.rule), e.reason or "", (added.name,), e.removed or key[1:])
-            for e in self.replay.events_after_fusion
-            if e.rule and name in e.added
+            for e in self._added_after_fusion.get(name, ())
         )
 
     def created_by(self, name: str, other: str | None = None) -> tuple[CreatedBy, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -331,8 +332,12 @@ def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
     lineage = facts.lineage
     by_origin = grouped((lineage.origin(name), name) for name in found)
 
-    def meant(now: str | None, origins: Iterable[str], number: int) -> dict[str, None]:
-        same = [n for o in origins for n in by_origin.get(o, ()) if lineage.first_event(n) <= number]
+    @cache
+    def named_in(origin: Origin) -> list[str]:
+        return [n for o in names_in(origin) for n in by_origin.get(o, ())]
+
+    def meant(now: str | None, names: Iterable[str], number: int) -> dict[str, None]:
+        same = [n for n in names if lineage.first_event(n) <= number]
         return dict.fromkeys([*same, now] if now in found else same)
 
     for number, e in enumerate(facts.replay.events):
@@ -342,11 +347,14 @@ def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
                 if own_name(origin) in removed:
                     removed |= set(names_in(origin))
             named = (n for n in (*e.removed, *e.added) if n in found)
-            for name in meant(None, removed, number) | dict.fromkeys(named):
+            same = (n for o in removed for n in by_origin.get(o, ()))
+            for name in meant(None, same, number) | dict.fromkeys(named):
                 found[name].rewrites.append(e)
-        elif e.event != "priority":
-            giving = meant(e.producer, names_in(e.origin(0)), number)
-            taking = meant(e.consumer, names_in(e.origin(1)), number) | meant(e.fusion, (), number)
+        elif e.event != "priority" and (
+            e.producer in found or e.consumer in found or e.fusion in found or any(map(named_in, e.origins))
+        ):
+            giving = meant(e.producer, named_in(e.origin(0)), number)
+            taking = meant(e.consumer, named_in(e.origin(1)), number) | meant(e.fusion, (), number)
             for name in giving:
                 found[name].giving.append(e)
             for name in taking.keys() - giving.keys():
