@@ -316,7 +316,7 @@ def _recipe(name: str, text: str) -> Recipe:
 
 
 def _result(name: str, changed: bool, text: str | None, count: int, columns: Sequence[Any]) -> PassResult:
-    fields = [c if len(c) == count else repeat(*c, count) for c in columns]
+    fields = [c if len(c) == count else repeat(c[0], count) for c in columns]
     events = list(map(tuple.__new__, repeat(Event), zip(*fields, strict=True)))
     return PassResult(name, changed, events, text)
 
@@ -412,7 +412,8 @@ def _load(data: memoryview, listener: Listener) -> Any:
     unpickler = _Unpickler(BytesIO(data), shared)
     value = unpickler.load()
     while (found := unpickler.load()) is not None:
-        _fill_columns(*found, [unpickler.load() for _ in found[1]])
+        nodes, names = found
+        _fill_columns(nodes, names, [unpickler.load() for _ in names])
     places, bodies = unpickler.load()
     shared.update(enumerate(places))
 

@@ -31,9 +31,11 @@ class ReversePostOrderQueue:
         assert consumer is not None
         del position[consumer]
         settled = self._settled.get(consumer, ())
-        operands = enumerate(consumer.operands)
-        numbers = sorted((-position[o], k) for k, o in operands if o in position and o not in settled)
-        return consumer, [k for _, k in numbers]
+        queued = [
+            (-position[o], k) for k, o in enumerate(consumer.operands) if o in position and o not in settled
+        ]
+        queued.sort()
+        return consumer, [k for _, k in queued]
 
     def fused(self, fusion: Instruction, producer: Instruction) -> None:
         """`fusion` has just taken `producer` in and is considered next (`OnFusingInstruction`)."""

@@ -60,14 +60,13 @@ def verdict(
     account = facts.account_after
     budget = candidates.Budget(inf if ranking is not None else _SECONDS, observed)
     tries = len(facts.before) <= TRIED_UP_TO
-    refused = blocking_rules_of(facts)
-    situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     program = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
     original = facts.account_replayed
     early = list(candidates.of_written(original, program, budget)) if program is not None and tries else []
     written = candidates.comparable(observed, program)
     if about_all:
+        situation = Situation(facts, [r for b in blocking_rules_of(facts) for r in b.refusals])
         suggestions += candidates.of_recipes(situation, observed, written, budget if tries else None)
     names = {s.recipe for s in early}
     suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not candidates.UNKNOWN]
@@ -189,7 +188,7 @@ def _as_it_runs(
 ) -> Verdict:
     """The verdict on what runs, and its floors; `before` has the FLOP of what may be fused."""
     fused = _may_change(backend, release)
-    flops = sum(r.cost.flops * r.runs for r in before.rows if fused(r.instruction))
+    flops = sum(r.cost.flops * r.runs for r in before.rows if fused(r.instruction)) if device else 0
     together = _in_command_buffers(account, release.name)
     timed = device if account.totals.us is not None else None
     program: ProgramFloor | None = program_floor(account, fused, timed)
