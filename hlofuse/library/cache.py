@@ -32,7 +32,6 @@ from hlofuse.account.observer import CostObserver
 from hlofuse.account.replaying import Costs, costs_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import CostAnalysis
-from hlofuse.compilation.spans import PassResult
 from hlofuse.cost.cpu.device import CHOICE, this_machine
 from hlofuse.cost.gpu.summary_table import SharedTables
 from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
@@ -43,7 +42,6 @@ from hlofuse.ir.native import no_collection
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.rules.catalogue import Rule, catalogue
-from hlofuse.trace import Event
 from .options import Listener, ReplayOptions
 from .program import Program
 
@@ -281,27 +279,23 @@ class _Pickler(pickle.Pickler):
             return costs_of, (obj.observer, obj.replay)
         if kind is CostObserver:
             return _reduced(obj, model=None)
-        if kind is PassResult:
-            columns = [c[:1] if c.count(c[0]) == len(c) else c for c in zip(*obj.events, strict=True)]
-            return _result, (obj.name, obj.changed, obj.module_text, len(obj.events), columns)
         if hasattr(kind, "__mypyc_attrs__"):
             return _reduced(obj)
         return NotImplemented
 
 
 class _BodyPickler(_Pickler):
-    """Stores the instructions of one computation, and of all others where they are."""
+    """Stores what only `own` holds, and of all else the place."""
 
     def __init__(self, file: BytesIO, own: Computation, places: dict[int, tuple[int, Any]]) -> None:
         super().__init__(file)
         self._own, self._places = own, places
 
     def reducer_override(self, obj: Any) -> Any:
-        kind = obj.__class__
-        if kind is Instruction and id(obj) not in self._places:
-            if obj.computation is not self._own:
-                return _in_slot, (obj.computation, obj.id)
-        elif kind in (Instruction, Computation, Shape, Attributes):
+        is_apart = isinstance(obj, Instruction) and id(obj) not in self._places
+        if is_apart and obj.computation is not self._own:
+            return _in_slot, (obj.computation, obj.id)
+        if not is_apart and isinstance(obj, Instruction | Computation | Shape | Attributes):
             return _shared, self._places.setdefault(id(obj), (len(self._places), obj))[:1]
         return super().reducer_override(obj)
 
@@ -313,12 +307,6 @@ def _in_slot(computation: Computation, slot: int) -> Instruction | None:
 def _recipe(name: str, text: str) -> Recipe:
     recipes: tuple[Recipe, ...] = import_module("hlofuse.reports.advice.catalogue").RECIPES
     return next(r for r in recipes if (r.name, r.text) == (name, text))
-
-
-def _result(name: str, changed: bool, text: str | None, count: int, columns: Sequence[Any]) -> PassResult:
-    fields = [c if len(c) == count else repeat(c[0], count) for c in columns]
-    events = list(map(tuple.__new__, repeat(Event), zip(*fields, strict=True)))
-    return PassResult(name, changed, events, text)
 
 
 def _reduced(obj: Any, without: str = "", **changed: object) -> tuple[Any, ...]:

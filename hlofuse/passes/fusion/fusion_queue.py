@@ -31,11 +31,9 @@ class ReversePostOrderQueue:
         assert consumer is not None
         del position[consumer]
         settled = self._settled.get(consumer, ())
-        queued = [
-            (-position[o], k) for k, o in enumerate(consumer.operands) if o in position and o not in settled
-        ]
-        queued.sort()
-        return consumer, [k for _, k in queued]
+        operands = enumerate(consumer.operands)
+        numbers = sorted([(-position[o], k) for k, o in operands if o in position and o not in settled])
+        return consumer, [k for _, k in numbers]
 
     def fused(self, fusion: Instruction, producer: Instruction) -> None:
         """`fusion` has just taken `producer` in and is considered next (`OnFusingInstruction`)."""
