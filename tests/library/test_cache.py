@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from hlofuse.cli.common import request
+from hlofuse.ir import Computation, print_module
 from hlofuse.library import cache
+from hlofuse.library.opening import open as opened
 from hlofuse.library.options import SILENT, ReplayOptions
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
@@ -48,6 +50,19 @@ def test_answers_are_the_same(hlofuse: Run, samples: Path, folder: Path, sample:
     (entry,) = cache.entries()
     state, _ = cache.read(entry, SILENT)
     assert {"replayed", "facts", "verdict"} <= set(state)
+
+
+def test_a_fusion_is_read_when_it_is_asked_for(samples: Path, entry: Path) -> None:
+    replay = opened(samples / "gpu" / "gpt2_block").replay
+    cache.write(entry, replay)
+    for other in (cache.read(entry, SILENT) for _ in range(2)):
+        apart = [c for c in other.after.computations if type(c) is not Computation]
+        assert bool(apart) is not cache._IS_COMPILED
+        for body in apart[:2]:
+            assert len(body)
+            assert type(body) is Computation
+        cache.write(entry, other)  # with what has not been read so far
+        assert print_module(other.after) == print_module(replay.after)
 
 
 def test_changes_are_tried_once(
