@@ -310,15 +310,15 @@ ENTRY e {{
 """
 
 
-DIVIDED: dict[str, object] = {"other": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
+DIVIDED: dict[str, object] = {"kept": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
 
 
 @pytest.mark.parametrize(
     ("changed", "share"),
     [
         ({}, 4),
-        ({"other": 32}, 2),
-        ({"other": 33}, None),  # more than half
+        ({"kept": 32}, 2),
+        ({"kept": 33}, None),  # more than half
         ({"index": "other"}, None),  # the place depends on data
         ({"begin": "zero"}, None),  # every device keeps the same part
         ({"more": ", f", "more_shape": ", f32[64,16]"}, None),  # something else reads all
