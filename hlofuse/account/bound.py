@@ -183,7 +183,7 @@ def open_end(row: Launched) -> str:
     x = row.instruction
     if not row.is_floor:
         return ""
-    is_own = x.opcode == "fusion" and x.fusion_kind != "kCustom"
+    is_own = x.is_fusion and x.fusion_kind != "kCustom"
     if size := bytes_over_link(x):
         return f"{bytes_text(size)} to or from host memory"
     work, counted = kind_of_work(row), row.cost.bytes_accessed
@@ -282,7 +282,7 @@ def moved_once(account: Account) -> int:
 
 def _bytes_read(account: Account, kernel: Instruction, operand: Instruction) -> int:
     size = border_bytes(kernel)[0].get(operand, 0)
-    if kernel.opcode == "fusion" and any(i.opcode == "dynamic-slice" for i in computed_in(kernel)):
+    if kernel.is_fusion and any(i.opcode == "dynamic-slice" for i in computed_in(kernel)):
         size *= max(account.runs(kernel.computation), 1) if kernel.computation is not None else 1
     return size
 

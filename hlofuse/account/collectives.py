@@ -261,7 +261,7 @@ def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
     """The sharding of the arguments of each instruction, if all that are not replicated have the same."""
     found = dict[Instruction, set[str]]()
     for i in entry.post_order():
-        own = {i.raw("sharding") or ""} if i.opcode == "parameter" else set()
+        own = {i.raw("sharding") or ""} if i.is_parameter else set()
         found[i] = set(sorted(own.union(*(found[o] for o in i.operands)) - {"{replicated}"})[:2])
     return {i: (next(iter(s)) or None) if len(s) == 1 else None for i, s in found.items()}
 
@@ -310,7 +310,7 @@ def _is_move(fusion: Instruction) -> bool:
     """True for a fusion that only brings one array into another order."""
     if fusion.opcode != "fusion" or fusion.operand_count != 1:
         return False
-    return all(i.opcode in _MOVES or i.opcode == "parameter" for i in fusion.fused_computation)
+    return all(i.opcode in _MOVES or i.is_parameter for i in fusion.fused_computation)
 
 
 def _share_read_by(user: Instruction, value: Instruction) -> int | None:
@@ -348,7 +348,7 @@ def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) ->
 
     def onwards(place: _Place) -> list[_Place]:
         value, within = place
-        if value.opcode == "parameter" and within is not None:
+        if value.is_parameter and within is not None:
             return [(within.operands[within.fused_computation.parameters.index(value)], None)]
         return [(o, within) for o in value.operands]
 

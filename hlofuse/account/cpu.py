@@ -243,12 +243,12 @@ def _fresh_bytes(touches: Sequence[_Touch], results: Container[Instruction]) -> 
 def _passed(kernel: Instruction) -> dict[object, float]:
     """The bytes of arrays of which a kernel reads or updates a part at a place that is computed."""
     found = dict[object, float]()
-    inside = kernel.fused_computation.instructions if kernel.opcode == "fusion" else (kernel,)
+    inside = kernel.fused_computation.instructions if kernel.is_fusion else (kernel,)
     for x in inside:
         if x.opcode not in ("dynamic-slice", "dynamic-update-slice"):
             continue
         source = without_views(x.operand)
-        if kernel.opcode == "fusion" and source.opcode == "parameter":
+        if kernel.is_fusion and source.is_parameter:
             found[_value(kernel.operands[source.parameter_number])] = float(source.shape.buffer_size)
         elif source in kernel.operands:
             found[_value(source)] = float(source.shape.buffer_size)
@@ -275,7 +275,7 @@ def _first_of(value: _Value) -> _Value:
         root = end_of(x)
         if root.opcode in ("scatter", "dynamic-update-slice") and not path:
             source = without_views(root.operand)
-            is_given = root is not x and source.opcode == "parameter"
+            is_given = root is not x and source.is_parameter
             value = _value(x.operands[source.parameter_number] if is_given else source)
         elif x.opcode == "while" and path and x.operand.opcode == "tuple":
             value = _value(x.operand.operands[path[0]])
@@ -292,7 +292,7 @@ def _updates_one_place(kernel: Instruction) -> bool:
     root = end_of(kernel)
     place = set(reach(root.operands[2:], lambda i: i.operands))
     if root is not kernel:
-        place = {kernel.operands[i.parameter_number] for i in place if i.opcode == "parameter"}
+        place = {kernel.operands[i.parameter_number] for i in place if i.is_parameter}
     states = {i for i in reach(place, lambda i: i.operands) if i.opcode == "get-tuple-element"}
     return states <= {*carried_unchanged(kernel.parent)}
 
@@ -330,12 +330,12 @@ def _updated(kernel: Instruction) -> Work:
     sizes, part = root.sizes, value.sizes
     spanned = next((d for d in root.minor_to_major if part[d] < sizes[d]), None)
     value = without_views(value)
-    is_plain = root is kernel or value.opcode == "parameter"
+    is_plain = root is kernel or value.is_parameter
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
         value = without_views(value.second)
     if not is_plain and value.opcode != "parameter" and math.prod(part) == 1:
         inside = reach([value], lambda i: i.operands)
-        given = (x for x in inside if x.opcode == "parameter" and x not in place)
+        given = (x for x in inside if x.is_parameter and x not in place)
         read = {kernel.operands[x.parameter_number] for x in given}
         if all(is_kernel(x) and x.opcode != "copy" for x in read):
             return {"updated byte": root.byte_size}

@@ -67,7 +67,7 @@ class TpuAccount(Account):
             sent = sum(o.shape.leaves_size for o in collective.operands)
             return cost + Cost(0, 0, sent + size, size, -cost.unknown)
         if stage == "update":
-            passed = (x.shape for x in instruction.fused_root.operands if x.opcode == "parameter")
+            passed = (x.shape for x in instruction.fused_root.operands if x.is_parameter)
             handed_on = sum(shape.leaves_size for shape in passed)
             return cost + Cost(0, 0, -handed_on, -handed_on - size)
         return cost

@@ -49,7 +49,7 @@ class KernelCosts:
 
 def traffic(kernel: Instruction, cost: Cost) -> Cost:
     """`cost` of one run, with the bytes that the kernel has to read and write."""
-    if kernel.opcode == "fusion" and kernel.called:
+    if kernel.is_fusion and kernel.called:
         if kernel.fusion_kind == "kCustom" and any(
             i.opcode in ("gather", "scatter") for i in kernel.fused_computation
         ):
@@ -78,9 +78,7 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
     computation = fusion.fused_computation
     reads, writes = border_bytes(fusion)
     read = sum(reads.values()) + sum(
-        i.shape.buffer_size
-        for i in computation
-        if i.opcode == "constant" and i.is_array and i.element_count > 1
+        i.shape.buffer_size for i in computation if i.is_constant and i.is_array and i.element_count > 1
     )
     in_place = [r for r in _written_values(computation.root) if r.opcode == "scatter" and _is_in_place(r)]
     return read + sum(map(scattered_bytes, in_place)), sum(writes.values())
@@ -110,7 +108,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
 
 
 def _is_in_place(result: Instruction) -> bool:
-    return result.opcode in _UPDATES and without_views(result.operand).opcode == "parameter"
+    return result.opcode in _UPDATES and without_views(result.operand).is_parameter
 
 
 def _written_values(root: Instruction) -> Instructions:

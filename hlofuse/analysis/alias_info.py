@@ -59,7 +59,7 @@ class AliasInfo:
         user_index: Index,
     ) -> bool:
         """True if the result may be written into the operand's buffer (`CanShareOperandBufferWithUser`)."""
-        if operand.opcode == "constant" or operand not in user.operands:
+        if operand.is_constant or operand not in user.operands:
             return False
         equal = subshape_at(operand.shape, operand_index).key == subshape_at(user.shape, user_index).key
         if equal and self._is_updated(dataflow, operand, operand_index, user, user_index):

@@ -62,7 +62,7 @@ _STAGES = {"AsyncCollectiveStart": "start", "AsyncCollectiveDone": "done"}
 
 def fused_collective(fusion: Instruction) -> tuple[Instruction | None, str]:
     """The collective in an XLA:TPU fusion and its stage: `start`, `update`, `done` or `whole`; else None."""
-    inside = fusion.fused_computation if fusion.opcode == "fusion" and fusion.called else ()
+    inside = fusion.fused_computation if fusion.is_fusion and fusion.called else ()
     found = next((x for x in inside if x.opcode in _COLLECTIVES), None)
     if found is None:
         return None, ""

@@ -51,7 +51,7 @@ def is_output_fusible(producer: Instruction, consumer: Instruction) -> bool:
 def is_softmax_shift(instruction: Instruction) -> bool:
     """Feeds both a row maximum and the shift of an exponential (`IsCoupledReductionShiftExpProducer`). The
     maximum and the shifted value must see bit for bit the same number, or exp() overflows."""
-    if instruction.opcode == "fusion" or not is_elementwise(instruction):
+    if instruction.is_fusion or not is_elementwise(instruction):
         return False
     reduces = [u for u in instruction.users if u.opcode == "reduce" and u.operand is instruction]
     reduce = next((r for r in reduces if r.to_apply.root.opcode == "maximum"), None)

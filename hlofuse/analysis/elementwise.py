@@ -74,9 +74,7 @@ def is_elementwise(instruction: Instruction) -> bool:
         dimensions = instruction.dimensions
         return not dimensions or dimensions == tuple(range(instruction.rank))
     if opcode == "fusion":
-        return all(
-            inner.opcode == "parameter" or is_elementwise(inner) for inner in instruction.fused_computation
-        )
+        return all(inner.is_parameter or is_elementwise(inner) for inner in instruction.fused_computation)
     return False
 
 
@@ -128,7 +126,7 @@ def is_expensive_division(instruction: Instruction, constant_operand: int) -> bo
 
 def is_constant_effective_scalar(instruction: Instruction) -> bool:
     """A constant of one element (`m::ConstantEffectiveScalar`)."""
-    return instruction.opcode == "constant" and instruction.shape.is_effective_scalar
+    return instruction.is_constant and instruction.shape.is_effective_scalar
 
 
 # Instructions that may be in a fusion at all (`HloInstruction::IsFusible`).
@@ -151,9 +149,9 @@ def is_fusible(instruction: Instruction) -> bool:
 
 def is_broadcast_of_constant(x: Instruction) -> bool:
     """True if every element is the same constant."""
-    return x.opcode == "broadcast" and x.operand.opcode == "constant"
+    return x.opcode == "broadcast" and x.operand.is_constant
 
 
 def is_constant(x: Instruction) -> bool:
     """True if it is a constant, or every element of it is one."""
-    return x.opcode == "constant" or is_broadcast_of_constant(x)
+    return x.is_constant or is_broadcast_of_constant(x)

@@ -203,7 +203,7 @@ def fusion_bytes(fusion: Instruction) -> tuple[int, int]:
     computation = fusion.fused_computation
     read = sum(_parameter_bytes(p) for p in dict.fromkeys(computation.parameters))
     for i in computation:
-        if i.opcode == "constant" and i.is_array and i.element_count > 1:
+        if i.is_constant and i.is_array and i.element_count > 1:
             read += i.shape.buffer_size
     return read, _written(fusion)
 

@@ -87,7 +87,7 @@ class LiveRanges:
             # An asynchronous call lives until it is waited for.
             done = (self._times.get(x, after) for x in ends_of(start) if x.opcode.endswith("-done"))
             end = max(end, max(done, default=after))
-        is_argument = x.opcode == "parameter" and computation is self._module.entry
+        is_argument = x.is_parameter and computation is self._module.entry
         if is_argument and not self.alias.config.is_aliased((x.parameter_number, value.index)):
             return first, self.end
         for place, _ in value.positions[1:]:
@@ -102,7 +102,7 @@ class LiveRanges:
             if user.opcode == "while":  # which has its own buffer from then on
                 user = dict(user.called)["body"].parameter
             end = max(end, self._times.get(user, -1))
-        return (first if x.opcode == "parameter" else self._times[x]), end
+        return (first if x.is_parameter else self._times[x]), end
 
     def _separate(self, values: Sequence[HloValue]) -> None:
         """Values of one buffer hold it one after the other (`NormalizeAliasedBuffers`)."""

@@ -64,13 +64,13 @@ class HloOrdering(ABC):
         y = b.instruction
         nested = self.calls.is_nested_in
         entry = self.calls.module.entry
-        if y.computation is entry and y.opcode == "parameter":
+        if y.computation is entry and y.is_parameter:
             return False
-        if x.computation is entry and x.opcode == "parameter":
+        if x.computation is entry and x.is_parameter:
             return True
         # A phi at a parameter precedes all else in its computation; one at a loop or a branch follows it.
-        phi_a = a.is_phi and x.opcode == "parameter"
-        phi_b = b.is_phi and y.opcode == "parameter"
+        phi_a = a.is_phi and x.is_parameter
+        phi_b = b.is_phi and y.is_parameter
         if phi_a and not phi_b and x.computation is not None and nested(y, x.computation):
             return True
         if phi_b and y.computation is not None and nested(x, y.computation):

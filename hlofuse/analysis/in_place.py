@@ -45,7 +45,7 @@ def operand_use(instruction: Instruction, number: int) -> Use:
 
 def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Use]) -> Use:
     """The strongest use on any path from `root` to the parameter (`FusionReusesParamElements`)."""
-    if root.opcode == "parameter" and root.parameter_number == number:
+    if root.is_parameter and root.parameter_number == number:
         return Use.USE
     # Iterative: fusions can be deep. A frame is an instruction and its next operand.
     uses[root] = Use.NO_USE
@@ -54,7 +54,7 @@ def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Us
         instruction, k = stack.pop()
         while k < instruction.operand_count and uses[instruction] != Use.REUSE:
             operand = instruction.operands[k]
-            if operand.opcode == "parameter" and operand.parameter_number == number:
+            if operand.is_parameter and operand.parameter_number == number:
                 value = Use.USE
             elif operand in uses:
                 value = uses[operand]
@@ -146,7 +146,7 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
 
 def never_in_place(instruction: Instruction) -> bool:
     """It has no such pairs, nor will it whatever is fused into it: what it ends in overwrites nothing."""
-    fusion = instruction.opcode == "fusion"
+    fusion = instruction.is_fusion
     last = instruction.fused_root if fusion else instruction
     return (
         last.opcode in _NEVER
@@ -169,19 +169,19 @@ def _fusion_pairs(fusion: Instruction, release: Release) -> list[InPlacePair]:
     for output_index, _ in fusion.shape.leaves():
         source, source_index = follow(fusion.fused_root, output_index)
         # Declared pairs of a nested fusion do not count as the source's own.
-        own = _fusion_pairs(source, release) if source.opcode == "fusion" else in_place_pairs(source, release)
+        own = _fusion_pairs(source, release) if source.is_fusion else in_place_pairs(source, release)
         found: tuple[Instruction, Index] | None = None
         for pair in own:
             if pair.output_index != source_index:
                 continue
             found = follow(source.operands[pair.operand_number], pair.operand_index)
-            if found[0].opcode == "fusion":
+            if found[0].is_fusion:
                 for nested in in_place_pairs(found[0], release):
                     if nested.output_index == found[1]:
                         found = follow(found[0].operands[nested.operand_number], nested.operand_index)
                         break
         if found is not None and not release.in_place_through_bitcasts and found[0].opcode == "bitcast":
             found = (found[0].operand, found[1])
-        if found is not None and found[0].opcode == "parameter":
+        if found is not None and found[0].is_parameter:
             pairs.append(InPlacePair(output_index, found[0].parameter_number, found[1]))
     return pairs

@@ -43,7 +43,7 @@ class IndexingEvaluation:
 
     def _operand_of(self, inner: Instruction) -> Instruction:
         """The fusion's operand for a parameter, since parameters are replaced while it stays."""
-        return self._fusion.operands[inner.parameter_number] if inner.opcode == "parameter" else inner
+        return self._fusion.operands[inner.parameter_number] if inner.is_parameter else inner
 
 
 def code_duplication(
@@ -58,7 +58,6 @@ def code_duplication(
     uses = counted.get(producer)
     if uses is None:
         uses = counted[producer] = sum(
-            len(user.parameter_of(producer).users) if user.opcode == "fusion" else 1
-            for user in producer.users
+            len(user.parameter_of(producer).users) if user.is_fusion else 1 for user in producer.users
         )
     return {"emitted": emitted, "uses": uses} if emitted > min(limit, 1) or uses > 1 else None

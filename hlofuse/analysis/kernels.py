@@ -112,7 +112,7 @@ class _Counter(Struct, eq=False):
         if index is None or self._looked_at > _MOST:
             return None
         x, index = self.source(x, index)
-        if x.opcode == "constant" and index == _WHOLE and x.element_type in INTEGER_TYPES:
+        if x.is_constant and index == _WHOLE and x.element_type in INTEGER_TYPES:
             try:
                 return _Linear(False, int((x.payload or "").strip("{} ")))
             except ValueError:  # many elements
@@ -247,7 +247,7 @@ def kernels(module: Module) -> Instructions:
 def computed_in(fusion: Instruction) -> Iterator[Instruction]:
     """The operations of a fusion: its instructions but parameters, with the contents of nested fusions."""
     for i in fusion.fused_computation:
-        if i.opcode == "fusion" and i.called:
+        if i.is_fusion and i.called:
             yield from computed_in(i)
         elif i.opcode != "parameter":
             yield i
@@ -255,12 +255,12 @@ def computed_in(fusion: Instruction) -> Iterator[Instruction]:
 
 def inside(kernel: Instruction) -> Iterable[Instruction]:
     """The operations of a kernel: those of a fusion (`computed_in`), or itself."""
-    return computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)
+    return computed_in(kernel) if kernel.is_fusion and kernel.called else (kernel,)
 
 
 def end_of(kernel: Instruction) -> Instruction:
     """The root inside a fusion; another instruction itself."""
-    return kernel.fused_root if kernel.opcode == "fusion" else kernel
+    return kernel.fused_root if kernel.is_fusion else kernel
 
 
 # A line of the user's program, as a user names it.
@@ -332,7 +332,7 @@ def _readers(x: Instruction) -> Instructions:
         x = x.called_by("fusion") or x
     found = []
     for user in x.users:
-        if user.opcode == "fusion" and user.called:
+        if user.is_fusion and user.called:
             found += user.parameter_of(x).users
         elif user.opcode != "tuple" and user.opcode not in CONTROL_FLOW:
             found.append(user)

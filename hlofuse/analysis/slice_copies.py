@@ -17,7 +17,7 @@ def copied_slice(kernel: Instruction) -> Instruction | None:
     if root is None or root.opcode != "slice":
         return None
     source = root.operand
-    if kernel.opcode == "fusion" and source.opcode != "parameter":
+    if kernel.is_fusion and source.opcode != "parameter":
         return None
     same_order = source.minor_to_major == root.minor_to_major
     return root if same_order and has_byte_strides(source.shape) and is_contiguous_slice(root) else None
@@ -79,7 +79,7 @@ def has_byte_strides(shape: Shape) -> bool:
 
 
 def _all_compatible(kernel: Instruction) -> bool:
-    inside = kernel.fused_computation if kernel.opcode == "fusion" else (kernel,)
+    inside = kernel.fused_computation if kernel.is_fusion else (kernel,)
     for i in inside:
         if i.opcode == "slice":
             if not is_contiguous_slice(i) or not has_byte_strides(i.operand.shape):
@@ -115,7 +115,7 @@ def _writes_one_slice(kernel: Instruction, update: Instruction, copied: Instruct
 
 
 def _is_input(kernel: Instruction, instruction: Instruction) -> bool:
-    return instruction.opcode == "parameter" if kernel.opcode == "fusion" else instruction is not kernel
+    return instruction.is_parameter if kernel.is_fusion else instruction is not kernel
 
 
 def _has_constant_offsets(kernel: Instruction, offsets: Instructions) -> bool:

@@ -83,7 +83,7 @@ class Changes(Struct):
             for kind in sorted(_shape_kinds(one.shape, other.shape)):
                 yield Detail(kind, "", *_shape_texts(kind, one.shape, other.shape))
             if one.payload != other.payload and one.opcode == other.opcode:
-                if one.opcode == "parameter":
+                if one.is_parameter:
                     yield Detail(Kind.ATTRIBUTE, "number", one.payload, other.payload)
                 elif one.literal.canonical_text != other.literal.canonical_text:
                     yield Detail(Kind.LITERAL, "", one.payload, other.payload)

@@ -447,7 +447,7 @@ class _Collector:
         boxes = Boxes(
             [o.instruction.name for o in operations],
             [o.launched for o in operations],
-            {n for n, o in enumerate(operations) if o.instruction.opcode == "constant"},
+            {n for n, o in enumerate(operations) if o.instruction.is_constant},
         )
         before = boxes.kernels
         decisions = tuple(self._decisions(boxes))

@@ -69,7 +69,7 @@ def _instruction_backend(i: Instruction) -> Fact | None:
         for backend, prefixes in marks()["calls"].items():
             if call.lower().startswith(prefixes):
                 return Fact(backend, "text", f"calls {printable(call)}")
-    elif i.opcode == "parameter":
+    elif i.is_parameter:
         if "neff_" in (i.raw("frontend_attributes") or ""):
             return Fact("neuron", "text", f"{name} has frontend attributes of Neuron")
         return None
@@ -84,7 +84,7 @@ def _instruction_backend(i: Instruction) -> Fact | None:
 
 
 def _target_of_name(i: Instruction) -> Fact | None:
-    if i.opcode == "fusion" and _GPU_FUSION.fullmatch(i.name):
+    if i.is_fusion and _GPU_FUSION.fullmatch(i.name):
         return Fact("gpu", "text", f"fusion name {printable(i.name)} is XLA:GPU's")
     if i.opcode not in ("parameter", "constant") and _GPU_RENAMED.fullmatch(i.name):
         return Fact("gpu", "text", f"operation name {printable(i.name)} is XLA:GPU's")

@@ -128,7 +128,7 @@ def restore_literals(module: Module) -> None:
     hidden = {
         i.name: i
         for i in module.instructions()
-        if i.opcode == "constant" and i.literal.is_elided
+        if i.is_constant and i.literal.is_elided
         if i.is_array and i.element_count <= MOST_ELEMENTS and i.shape.is_row_major
     }
     path = ids_file_of(Path(module.filename)) if hidden and module.filename else None

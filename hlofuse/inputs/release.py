@@ -133,7 +133,7 @@ def _wrapper_mark(stem: str) -> Shown:
 def _wrapped_marks(module: Module) -> Iterator[Shown]:
     """Evidence in XLA:CPU's wrapped fusions."""
     for i in module.entry:
-        if i.opcode == "fusion" and i.name.startswith("wrapped_"):
+        if i.is_fusion and i.name.startswith("wrapped_"):
             yield _wrapper_mark(i.name.removeprefix("wrapped_").partition(".")[0])
 
 

@@ -233,7 +233,7 @@ def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
     """`scalars` are the names of the constants before it in its computation, by value."""
     if i.opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.sizes):
         return f"broadcasts a dimension of size 1 ({printable(i.name)}), which earlier passes simplify"
-    if i.opcode == "constant" and i.shape.is_effective_scalar:
+    if i.is_constant and i.shape.is_effective_scalar:
         other = scalars.setdefault((i.shape.key, i.payload), i.name)
         if other != i.name:
             names = f"{printable(other)} and {printable(i.name)}"
@@ -246,7 +246,7 @@ def _lowered_evidence(module: Module) -> str | None:
     for i in module.instructions():
         if i.opcode == "bitcast" and i.element_type == i.operand.element_type:
             return f"has bitcasts such as {printable(i.name)}, which only passes create"
-        if i.opcode == "fusion":
+        if i.is_fusion:
             return f"has fusion {printable(i.name)}, created by passes before fusion"
         if i.opcode == "copy" and i.shape != i.operand.shape:
             return f"{printable(i.name)} copies to another layout, which only passes choose"

@@ -71,7 +71,7 @@ def _attributes_around(instruction: Instruction, kind: str, body: Computation) -
 
 def fuse_in_place_of(consumer: Instruction, kind: str, prefix: str = "") -> Instruction:
     """A fusion for `consumer`, or that itself, of `kind` (`InstructionFusion::AddFusionInstruction`)."""
-    if consumer.opcode == "fusion":
+    if consumer.is_fusion:
         set_fusion_kind(consumer, kind)
         return consumer
     fusion = create_fusion(consumer, kind, prefix)
@@ -123,7 +123,7 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
     outputs = set[Instruction]()
     elements = []
     for inner in body.post_order():
-        if inner.opcode == "parameter":
+        if inner.is_parameter:
             clones[inner] = other.operands[inner.parameter_number]
         elif inner is body.root and inner.opcode == "tuple":
             for element in other.users:
@@ -155,7 +155,7 @@ def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> N
 
 def merge_extra_output(fusion: Instruction, producer: Instruction) -> None:
     """Take in another instruction, which becomes a further output where others use it; it is removed."""
-    if producer.opcode == "fusion":
+    if producer.is_fusion:
         merge_fusion_into_multi_output(fusion, producer)
     else:
         append_producer(fusion, producer, add_output=True)
@@ -232,7 +232,7 @@ def unfuse(caller: Instruction) -> None:
     only_caller = sum(body.callers.values()) == 1
     outer = {}
     for inner in body.post_order():
-        if inner.opcode == "parameter":
+        if inner.is_parameter:
             outer[inner] = caller.operands[inner.parameter_number]
             module.note_replacement(inner, outer[inner])
             continue
@@ -313,7 +313,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | No
     clones.update(zip(body.parameters, producer.operands, strict=True))
     merge = _Merge(fusion, names)
     root = body.root
-    if root.opcode == "parameter":
+    if root.is_parameter:
         merge.replace(producer, clones[root])
     else:
         clones[root] = merge.fill(producer, root)

@@ -191,6 +191,18 @@ class Instruction:
         return self.operands[0]
 
     @property
+    def is_parameter(self) -> bool:
+        return self.opcode == "parameter"
+
+    @property
+    def is_constant(self) -> bool:
+        return self.opcode == "constant"
+
+    @property
+    def is_fusion(self) -> bool:
+        return self.opcode == "fusion"
+
+    @property
     def second(self) -> Instruction:
         """The second operand."""
         return self.operands[1]
@@ -272,11 +284,11 @@ class Instruction:
     @property
     def fusion_kind(self) -> str | None:
         """kLoop, kInput, kOutput, kCustom; None for what is not a fusion."""
-        return self.raw("kind") if self.opcode == "fusion" else None
+        return self.raw("kind") if self.is_fusion else None
 
     @property
     def is_multi_output_fusion(self) -> bool:
-        return self.opcode == "fusion" and self.fused_root.opcode == "tuple"
+        return self.is_fusion and self.fused_root.opcode == "tuple"
 
     @property
     def parameter_number(self) -> int:
@@ -619,7 +631,7 @@ class Computation:
         """The fusion instruction whose body this is (`FusionInstruction`)."""
         callers = self._callers
         for caller in callers if isinstance(callers, dict) else (callers,):
-            if caller is not None and caller.opcode == "fusion":
+            if caller is not None and caller.is_fusion:
                 return caller
         return None
 
@@ -684,7 +696,7 @@ class Computation:
     def append_parsed(self, instruction: Instruction) -> Instruction:
         """Put `instruction` at the end under the name it has."""
         self.append_unnumbered(instruction)
-        if instruction.opcode == "parameter":
+        if instruction.is_parameter:
             self._number_parameter(instruction)
         return instruction
 

@@ -76,7 +76,7 @@ def remove_with_unused_operands(
             bridge_control_dependencies(dead)
         removed.append(dead.name)
         queue.extend(dead.operands)
-        if dead.opcode == "parameter":
+        if dead.is_parameter:
             parameters[dead] = None
         else:
             computation.remove_instruction(dead)

@@ -132,7 +132,7 @@ class Judge(AbstractContextManager["Judge", None]):
             from hlofuse.passes.common.make import reshape_bitcasts
 
             module = copy_module(module)
-            inline_calls(module, lambda x: x.opcode == "fusion")
+            inline_calls(module, lambda x: x.is_fusion)
             reshape_bitcasts(module)
         file = Path(self._folder.name, "module.hlo")
         file.write_text(print_module(module), encoding="utf-8")
@@ -263,7 +263,7 @@ def index_limits(module: Module) -> dict[int, int]:
     for x in module.instructions():
         for index, length in _indices(x):
             for y in reach(integers([index]), lambda y: integers(y.operands)):
-                if y.opcode == "parameter" and y.computation is module.entry:
+                if y.is_parameter and y.computation is module.entry:
                     found[y.parameter_number] = min(length, found.get(y.parameter_number, length))
     return found
 

@@ -139,7 +139,7 @@ def _clean(module: Module) -> None:
     entry = module.entry
     for parameter in [p for p in entry.parameters if not p.users and not p.is_root]:
         entry.remove_instruction(parameter)
-    left = sorted((i for i in entry if i.opcode == "parameter"), key=lambda p: p.parameter_number)
+    left = sorted((i for i in entry if i.is_parameter), key=lambda p: p.parameter_number)
     for number, parameter in enumerate(left):
         parameter.payload = str(number)
 
@@ -187,7 +187,7 @@ def _pass_on(module: Module, names: Sequence[str]) -> None:
 
 def _stand_in(x: Instruction) -> Instruction | None:
     """The nearest of a few steps above; for a parameter of the entry the first of its shape."""
-    if x.opcode == "parameter" and x.computation is not None and x.computation.is_entry:
+    if x.is_parameter and x.computation is not None and x.computation.is_entry:
         of_shape = (p for p in x.computation.parameters if p.shape.key == x.shape.key)
         return next((p for p in of_shape if p.parameter_number < x.parameter_number), None)
     above = [x]

@@ -222,7 +222,7 @@ class Graph:
             value = Value(index, region, i.opcode, i, operands, exact, kind, number)
             values.append(value)
             region.indices.append(index)
-            if i.opcode == "parameter":
+            if i.is_parameter:
                 region.parameters.append(index)
         value = values[index]
         if fusion is None:
@@ -244,7 +244,7 @@ def _left_closed(order: list[Computation]) -> set[Computation]:
     def inside(place: tuple[Computation, int]) -> Iterator[tuple[Computation, int]]:
         computation, depth = place
         for i in computation:
-            for _, callee in i.called if i.opcode == "fusion" else ():
+            for _, callee in i.called if i.is_fusion else ():
                 yield callee, (depth + 1) % (_MAX_DEPTH + 1)  # one that is left closed begins again
 
     places = reach([(c, 0) for c in order if c.fusion is None], inside)

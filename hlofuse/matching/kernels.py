@@ -34,7 +34,7 @@ class KernelKeys(Keys):
 
     def kernel(self, kernel: Instruction) -> int:
         """A number for the kernel's computation from operands of these shapes."""
-        if kernel.opcode == "fusion":
+        if kernel.is_fusion:
             return self._alone(kernel)
         return self.number((self._alone_operation(kernel), tuple([o.shape.key for o in kernel.operands])))
 
@@ -52,7 +52,7 @@ class KernelKeys(Keys):
 
     def _in_module(self, x: Instruction, keys: dict[Instruction, int], module: ModuleKeys) -> int:
         operands = tuple([keys[o] for o in x.operands])
-        if x.opcode == "fusion":
+        if x.is_fusion:
             return self._fusion(x, operands, module)
         if x.opcode == "get-tuple-element":
             results = module.results.get(x.operand) if not self._output_order else None
@@ -72,7 +72,7 @@ class KernelKeys(Keys):
         inner = {}
         content = []
         for x in body.post_order():
-            if x.opcode == "parameter":
+            if x.is_parameter:
                 number = x.parameter_number
                 inner[x] = operands[number] if number < len(operands) else -1
                 continue
@@ -97,10 +97,10 @@ class KernelKeys(Keys):
         values = dict[Instruction, int]()
         parameters = 0
         for x in fusion.fused_computation.post_order():
-            if x.opcode == "parameter":
+            if x.is_parameter:
                 key: Hashable = ("parameter", parameters, x.shape.key)
                 parameters += 1
-            elif x.opcode == "fusion":
+            elif x.is_fusion:
                 key = (self._alone(x), tuple([values[o] for o in x.operands]))
             else:
                 key = (self._alone_operation(x), tuple([values[o] for o in x.operands]))
@@ -122,7 +122,7 @@ class ModuleKeys(Struct, eq=False):
     results: dict[Instruction, Dims] = {}  # Keys of the results of multi-output fusions
 
     def names(self) -> dict[int, list[str]]:
-        return grouped((key, x.name) for x, key in self.keys.items() if x.opcode == "fusion")
+        return grouped((key, x.name) for x, key in self.keys.items() if x.is_fusion)
 
     def first_missing_in(self, other: ModuleKeys) -> Instruction | None:
         """The first instruction, operands before users, that has no equal in `other`. Kernels go first: a

@@ -77,7 +77,7 @@ def payload(x: Instruction) -> str:
     """The text between the parentheses that is no operand; empty without one."""
     if x.payload is None:
         return ""
-    return x.literal.canonical_text if x.opcode == "constant" else x.payload.strip()
+    return x.literal.canonical_text if x.is_constant else x.payload.strip()
 
 
 def result(x: Instruction) -> Shape:

@@ -245,7 +245,7 @@ class Pairs:
         has at most one name of either module. Copies and wrappers that later passes added have none."""
         names = {new.name: old.name for new, old in self.one_to_one.items()}
         for new, old in self.one_to_one.items():
-            if new.opcode == "fusion" and new.called and old.called:
+            if new.is_fusion and new.called and old.called:
                 for x in new.fused_computation:
                     place = next((p for p in self.before_of(x) if p.fusion is old), None)
                     if place is not None:
@@ -303,7 +303,7 @@ class Pairs:
 def _results(x: Instruction) -> Instructions:
     """The instructions that compute its results: roots of a fusion, without copies of `copy_fusion`."""
     root = x
-    while root.opcode == "fusion" and root.called:
+    while root.is_fusion and root.called:
         root = root.fused_root
     if root is x:
         return [x]

@@ -167,7 +167,7 @@ class _Assigner:
         inside = {c for c in reach(runs, callees) if c not in runs and c.fusion is None}
         for buffer in self._buffers:
             if buffer not in self._found and buffer.values[0].instruction.computation in inside:
-                is_constant = any(v.instruction.opcode == "constant" for v in buffer.values)
+                is_constant = any(v.instruction.is_constant for v in buffer.values)
                 self._add(buffer, is_constant=is_constant, is_inside=not is_constant)
         temporary = self._combined()
         is_tpu = self._backend == "tpu"
@@ -229,10 +229,10 @@ class _Assigner:
         """`AssignSpecialHloBuffer` and `AssignSingleHloBuffer`."""
         for value in buffer.values:
             x = value.instruction
-            if x.opcode == "constant":
+            if x.is_constant:
                 self._add(buffer, is_constant=True)
                 return
-            if x.opcode == "parameter" and x.computation is self._module.entry:
+            if x.is_parameter and x.computation is self._module.entry:
                 is_aliased = self._alias.config.is_aliased((x.parameter_number, value.index))
                 allocation = self._add(buffer, is_argument=True, is_aliased=is_aliased)
                 if is_aliased:

@@ -75,7 +75,7 @@ def named_by_front_end(module: Module) -> frozenset[Instruction]:
         if computation.fusion is not None:
             continue
         for x in computation:
-            if x.opcode == "parameter":
+            if x.is_parameter:
                 continue
             stem, number = name_before_renaming(x)
             is_first = is_constant(x) and is_without_op_name(x)  # the front end may have created it
@@ -131,7 +131,7 @@ def program_order(operations: Instructions) -> Instructions:
     """The operations, given in text order, in program order: the front end has put its constants first."""
     place = numbered(operations)
     number = {x: name_before_renaming(x).number for x in operations}
-    chains = grouped((x if x.opcode == "constant" else name_before_renaming(x).stem, x) for x in operations)
+    chains = grouped((x if x.is_constant else name_before_renaming(x).stem, x) for x in operations)
     lower = dict[Instruction, Instruction]()
     for own in chains.values():
         own.sort(key=lambda x: (-number[x], -place[x]))
@@ -254,7 +254,7 @@ class Evidence:
 
 
 def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
-    if x.opcode == "constant":
+    if x.is_constant:
         return is_of_call(x)
     if not is_broadcast_of_constant(x) or not is_of_call(x):
         return False
@@ -276,7 +276,7 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
 _TABLE: tuple[tuple[Callable[[Evidence, Instruction], bool], Phase], ...] = (
     (lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
     (
-        lambda e, x: x.past("get-tuple-element").opcode == "custom-call" or x.opcode == "fusion",
+        lambda e, x: x.past("get-tuple-element").opcode == "custom-call" or x.is_fusion,
         Phase.FUSIONS,
     ),
     (lambda e, x: x in e.named and is_constant(x), Phase.FRONT_END),
@@ -294,7 +294,7 @@ def phase_of(e: Evidence, x: Instruction) -> Phase:
     for holds, phase in _TABLE:
         if holds(e, x):
             return phase
-    if x.opcode == "constant" or is_broadcast_of_constant(x):
+    if x.is_constant or is_broadcast_of_constant(x):
         return Phase.SIMPLIFIED
     return e.phase_of_name(x)
 

@@ -55,9 +55,7 @@ class _OneComputation(Struct):
             # Equal for any two that are the same, and cheap to compute.
             operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
             # Large bodies with the same inputs differ near their results, where it costs nothing to look.
-            inside = (
-                [o.opcode for o in instruction.fused_root.operands] if instruction.opcode == "fusion" else ()
-            )
+            inside = [o.opcode for o in instruction.fused_root.operands] if instruction.is_fusion else ()
             look = (instruction.opcode, instruction.sizes, operands, tuple(inside))
             first = firsts.setdefault(look, instruction)
             if first is not instruction:
@@ -79,7 +77,7 @@ class _OneComputation(Struct):
     def _combine_constants(self) -> bool:
         changed = False
         seen: dict[Hashable, Instruction] = {}
-        for constant in [x for x in self._computation if x.opcode == "constant"]:
+        for constant in [x for x in self._computation if x.is_constant]:
             if constant.literal.is_elided:
                 continue
             first = seen.setdefault((self._shape_key(constant), constant.literal.canonical_text), constant)

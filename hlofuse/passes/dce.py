@@ -50,11 +50,11 @@ def remove_dead_instructions(computation: Computation, recorder: Recorder) -> bo
 
 
 def _can_remove(instruction: Instruction) -> bool:
-    if instruction.opcode == "parameter" or not is_dead(instruction) or not is_safely_removable(instruction):
+    if instruction.is_parameter or not is_dead(instruction) or not is_safely_removable(instruction):
         return False
     if custom_call_target(instruction) == "Sharding":
         operand = instruction.operand
-        if operand.is_root or operand.opcode == "parameter" or operand.user_count != 1:
+        if operand.is_root or operand.is_parameter or operand.user_count != 1:
             return False
     return not has_side_effect(instruction) and not retains_elements(instruction)
 

@@ -31,18 +31,17 @@ class ZeroSizedHloElimination(Pass):
 
 
 def _eliminate(x: Instruction) -> bool:
-    if x.opcode == "constant" or x.shape.dynamic_dimensions:
+    if x.is_constant or x.shape.dynamic_dimensions:
         return False
     if has_side_effect(x) and custom_call_target(x) != _GLOBAL_SHAPE:
         return False
-    is_parameter = x.opcode == "parameter"
-    if is_parameter:
+    if x.is_parameter:
         if not x.users or x.has_control_dependencies:
             return False
     elif not is_safely_removable(x):
         return False
     constant = make.constant(x, x.shape, [])
-    if is_parameter:
+    if x.is_parameter:
         x.replace_all_uses_with(constant)
         return True
     return replace_instruction(x, constant)
@@ -110,11 +109,11 @@ class MapInliner(Pass):
 
 def _inline(x: Instruction) -> bool:
     root = x.to_apply.root
-    if root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
+    if root.is_fusion or any(o.opcode != "parameter" for o in root.operands):
         return False
-    if root.opcode == "parameter":
+    if root.is_parameter:
         new = x.operands[root.parameter_number]
-    elif root.opcode == "constant":
+    elif root.is_constant:
         constant = x.parent.add_instruction(root.clone([]))
         new = make.added(x, "broadcast", x.shape, [constant], dimensions="{}")
     else:

@@ -125,7 +125,7 @@ class AssociativeScanRewriter(VisitPass):
         values = function.root.operands
         if start.rank or function.root.opcode != "tuple" or values[0] is not values[1]:
             return False
-        neutral = start.opcode == "constant" and scalar_of(start) in _NEUTRAL.get(values[0].opcode, ())
+        neutral = start.is_constant and scalar_of(start) in _NEUTRAL.get(values[0].opcode, ())
         if length > _BASE and not neutral and values[0].opcode not in ("minimum", "maximum"):
             return False
         if not all(x.opcode in ("parameter", "tuple") or is_elementwise(x) for x in function):
@@ -197,7 +197,7 @@ def _of_scalars(function: Computation, module: Module) -> Computation:
     for x in function.post_order():
         if x.opcode != "tuple":
             clones[x] = x.clone([clones[o] for o in x.operands], shape=array(x.element_type))
-            if x.opcode == "parameter":
+            if x.is_parameter:
                 clones[x].payload = str(1 - x.parameter_number)
             body.append_parsed(clones[x])
     body.root = clones[function.root.second]

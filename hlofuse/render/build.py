@@ -93,7 +93,7 @@ class _PanelBuilder(Struct):
         shown = [u for u in units(computation) if plan.shown is None or u in plan.shown]
         overview = bool(plan.parts)
         for i in self.plan.computation:
-            if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
+            if i.is_constant and (overview or i.shape.is_effective_scalar) and not i.is_root:
                 self.written[i] = constant_text(i)
             elif i.opcode != "parameter" or i.is_root or i.is_tuple or i in plan.marked:
                 continue
@@ -149,7 +149,7 @@ class _PanelBuilder(Struct):
             box.kernels = self.context.numbers.get(i, "")
         if i.opcode in ("parameter", "constant"):
             box.title, box.lines = value_title(i), [shape_of(i)]
-        elif i.opcode == "fusion":
+        elif i.is_fusion:
             (box.title, *box.lines), box.aside = self.context.names(i), detail(i)
             ops = list(i.fused_computation)
             box.lines.append(f"{plural(op_count(ops), 'op')}: {summary(ops)}")
@@ -175,7 +175,7 @@ class _PanelBuilder(Struct):
     def _stand_in(self, operand: Instruction) -> str:
         if operand in self.written:
             return self.written[operand]
-        if operand.opcode == "parameter":
+        if operand.is_parameter:
             origin = [leaf for leaf, _ in sources(operand, self.plan.open, self.box)]
             if len(origin) == 1 and origin[0] is not operand:
                 return self.written.get(origin[0], "")
@@ -197,7 +197,7 @@ class _PanelBuilder(Struct):
         body = fusion.fused_computation
         # A constant spread out inside a kernel costs nothing: it reads as the number it is.
         for i in body.post_order():
-            if i.opcode == "constant" and i.shape.is_effective_scalar and not i.is_root:
+            if i.is_constant and i.shape.is_effective_scalar and not i.is_root:
                 self.written[i] = constant_text(i)
             elif self._spreads_constant(i):
                 self.written[i] = self.written[i.operand]
@@ -221,7 +221,7 @@ class _PanelBuilder(Struct):
         return i.operand in self.written
 
     def _part(self, part: Part) -> Box:
-        ops = [o for i in part.instructions for o in (i.fused_computation if i.opcode == "fusion" else (i,))]
+        ops = [o for i in part.instructions for o in (i.fused_computation if i.is_fusion else (i,))]
         launched = [i for i in part.instructions if is_kernel(i)]
         box = Box(self.context.key(), "part", f"part {part.number}")
         if part.scope:
@@ -247,7 +247,7 @@ class _PanelBuilder(Struct):
         if self.plan.parts:
             return
         for i in self.plan.computation:
-            if i.opcode == "get-tuple-element" and i.operand.opcode == "parameter" and not i.is_root:
+            if i.opcode == "get-tuple-element" and i.operand.is_parameter and not i.is_root:
                 parameter = i.operand
                 box = Box(self.context.key(), "value", f"{value_title(parameter)}[{i.tuple_index}]")
                 box.lines = [shape_of(i)]

@@ -29,7 +29,7 @@ def shape_of(instruction: Instruction) -> str:
 
 def value_title(instruction: Instruction) -> str:
     """The name of a parameter: the framework's if the dump has one."""
-    if instruction.opcode == "parameter":
+    if instruction.is_parameter:
         op_name = instruction.op_name
         if op_name:
             # Quotes are escaped in the text: xs[0][\'w\'].
@@ -178,7 +178,7 @@ def sources(
             stack.extend((o, ()) for o in reversed(i.operands))
         elif i in open_fusions:
             stack.append((i.fused_root, path))
-        elif i.opcode == "parameter" and (fusion := i.fusion_around) is not None and fusion in open_fusions:
+        elif i.is_parameter and (fusion := i.fusion_around) is not None and fusion in open_fusions:
             if i.parameter_number < fusion.operand_count:
                 stack.append((fusion.operands[i.parameter_number], path))
         else:

@@ -43,7 +43,7 @@ def units(computation: Computation) -> Instructions:
 
 def has_box(i: Instruction) -> bool:
     """True for instructions drawn as themselves: neither those that only pass values on, nor numbers."""
-    if i.opcode == "constant":
+    if i.is_constant:
         return i.is_root or not i.shape.is_effective_scalar
     return i.opcode not in _THREADS
 
@@ -141,7 +141,7 @@ def _fit(
 ) -> PanelPlan:
     """Open every fusion if that fits; else none; else the computation in parts."""
     everything = units(computation)
-    fusions = [i for i in everything if i.opcode == "fusion"]
+    fusions = [i for i in everything if i.is_fusion]
     opened = sum(inner_boxes(f) - 1 for f in fusions)
     panel = PanelPlan(computation)
     if len(everything) + opened <= room:
@@ -200,7 +200,7 @@ def _collapse(
     panel.open = fitting_fusions(requested, HARD_LIMIT - len(parts) - len(opened), result.notices)
     room -= len(parts) + len(opened)
     for fusion in opened:
-        if fusion.opcode == "fusion" and inner_boxes(fusion) <= room:
+        if fusion.is_fusion and inner_boxes(fusion) <= room:
             room -= inner_boxes(fusion)
             panel.open.add(fusion)
     by = "source scope and order of execution" if any(p.scope for p in parts) else "order of execution"
@@ -343,7 +343,7 @@ def _neighbourhood(
     panel = PanelPlan(computation, shown=set(shown), marked=frozenset(marked))
     room = options.max_nodes - len(shown)
     for near in shown:  # nearest first
-        if near.opcode == "fusion":
+        if near.is_fusion:
             inside = inner_boxes(near)
             if inside <= room or (near in marked and inside <= options.max_nodes):
                 room -= inside

@@ -45,7 +45,7 @@ class ModulePair(Record):
 
 
 def _inside(instruction: Instruction) -> Iterable[str]:
-    body = instruction.fused_computation if instruction.opcode == "fusion" and instruction.called else ()
+    body = instruction.fused_computation if instruction.is_fusion and instruction.called else ()
     return dict.fromkeys(name for i in (*body, instruction) for name in names_in(i.origin))
 
 

@@ -95,7 +95,7 @@ def statistics(
         module.instruction_count,
         _by_count(i.opcode for i in module.instructions()),
         account.totals,
-        _by_count(r.instruction.fusion_kind or "" for r in account.rows if r.instruction.opcode == "fusion"),
+        _by_count(r.instruction.fusion_kind or "" for r in account.rows if r.instruction.is_fusion),
         tuple(
             ComputationStatistics(
                 c.name,
@@ -256,7 +256,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             [
                 name_text(k.shown).append(times_text(k.row.runs)),
                 *([measured_text(k.row.measured)] if measured else []),
-                str(k.holds) if k.row.instruction.opcode == "fusion" else "",
+                str(k.holds) if k.row.instruction.is_fusion else "",
                 *kernel_figures(k),
                 Text(printable(_kind_and_place(k)), style="dim"),
             ]

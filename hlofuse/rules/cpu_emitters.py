@@ -106,7 +106,7 @@ def tiled(kernel: Instruction) -> Answer:
 
 @runner("EC022", "The scatter emitter", runs="scatter emitter")
 def scatter(kernel: Instruction) -> Answer:
-    is_scatter = kernel.opcode == "fusion" and kernel.fused_root.opcode == "scatter"
+    is_scatter = kernel.is_fusion and kernel.fused_root.opcode == "scatter"
     return {"hero": kernel.fused_root.name} if is_scatter else None
 
 
@@ -239,8 +239,7 @@ NOTES = (strength_reduced,)
 
 
 def _loop_alone(kernel: Instruction) -> Decision:
-    is_fusion = kernel.opcode == "fusion"
-    return Verdict(loop.rule, {"result": _result(kernel)}) if is_fusion else None  # type: ignore[attr-defined]
+    return Verdict(loop.rule, {"result": _result(kernel)}) if kernel.is_fusion else None  # type: ignore[attr-defined]
 
 
 def rules_of(release: Release) -> tuple[Callable[[Instruction], Decision], ...]:

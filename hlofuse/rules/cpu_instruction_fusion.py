@@ -113,7 +113,7 @@ def producer_not_loop_fusible(pair: CandidatePair) -> Answer:
     message="Not fusing: insufficient non-constant nodes.",
 )
 def constant_alone(pair: CandidatePair) -> bool:
-    return pair.producer.opcode == "constant" and pair.consumer.opcode != "fusion"
+    return pair.producer.is_constant and pair.consumer.opcode != "fusion"
 
 
 @condition(
@@ -123,7 +123,7 @@ def constant_alone(pair: CandidatePair) -> bool:
     message="Not fusing: producer is itself a fusion node.",
 )
 def producer_is_a_fusion(pair: CandidatePair) -> bool:
-    return pair.producer.opcode == "fusion"
+    return pair.producer.is_fusion
 
 
 # Rules that let an add be done while a matrix-vector product writes its results.

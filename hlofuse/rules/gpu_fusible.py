@@ -52,12 +52,12 @@ def may_be_fused(instruction: Instruction, release: Release) -> bool:
 def is_small_constant(instruction: Instruction) -> bool:
     """A constant that becomes part of the kernel's code (`IsSmallConstant`)."""
     shape = instruction.shape
-    return instruction.opcode == "constant" and shape.is_array and shape.element_count <= _CONSTANT_ELEMENTS
+    return instruction.is_constant and shape.is_array and shape.element_count <= _CONSTANT_ELEMENTS
 
 
 def is_scatter_fusion(instruction: Instruction) -> bool:
     """A scatter, alone or as the result of its kernel (`IsInputFusibleScatter`)."""
-    if instruction.opcode == "fusion":
+    if instruction.is_fusion:
         return instruction.fused_root.opcode == "scatter" and instruction.fusion_kind == "kInput"
     return instruction.opcode == "scatter"
 
@@ -69,7 +69,7 @@ def updated_operand(consumer: Instruction) -> Instruction | None:
     if consumer.opcode != "fusion":
         return consumer.operand
     inner = consumer.fused_root.operand
-    return consumer.operands[inner.parameter_number] if inner.opcode == "parameter" else None
+    return consumer.operands[inner.parameter_number] if inner.is_parameter else None
 
 
 def has_tiled_transpose(instruction: Instruction, model: KernelModel) -> bool:
@@ -143,7 +143,7 @@ def is_nested_variadic_reduction(instruction: Instruction, model: KernelModel) -
 
 def is_physically_transposing(instruction: Instruction) -> bool:
     """It, or something inside, moves elements about in memory (`IsPhysicallyTransposing`)."""
-    if instruction.opcode == "fusion":
+    if instruction.is_fusion:
         return any(is_physically_transposing(inner) for inner in instruction.fused_computation)
     if instruction.opcode == "transpose":
         return not transpose_is_bitcast(instruction)
@@ -152,7 +152,7 @@ def is_physically_transposing(instruction: Instruction) -> bool:
 
 def outputs_of(instruction: Instruction) -> Instructions:
     """The results of a kernel, those inside a fusion (`GetOutputsOfFusible`)."""
-    return instruction.fused_root.outputs if instruction.opcode == "fusion" else [instruction]
+    return instruction.fused_root.outputs if instruction.is_fusion else [instruction]
 
 
 def fusible_computations(module: Module, release: Release) -> Computations:

@@ -78,7 +78,7 @@ def epilogue_not_a_chain(pair: GpuPair) -> Answer:
     if _reduction_hero(pair) is None:
         return None
     consumer, atom = pair.consumer, pair.state.model.atoms.atom
-    body = list(consumer.fused_computation) if consumer.opcode == "fusion" else [consumer]
+    body = list(consumer.fused_computation) if consumer.is_fusion else [consumer]
     for inner in body:
         if inner.opcode != "parameter" and not atom(inner).intermediate_chain:
             return {"operation": inner.name}
@@ -146,7 +146,7 @@ def constant_stays(pair: GpuPair) -> Answer:
     producer = pair.producer
     if producer.opcode != "constant":
         return None
-    if producer.shape.is_effective_scalar and pair.consumer.opcode == "fusion":
+    if producer.shape.is_effective_scalar and pair.consumer.is_fusion:
         return None
     return {"elements": producer.element_count}
 
@@ -178,7 +178,7 @@ MAX_REPEATED = Knob("gpu-heavy-computation", 10)
 
 @condition("GI001", "The producer is already a fusion", message="the producer is a fusion")
 def producer_is_a_fusion(pair: GpuPair) -> bool:
-    return pair.producer.opcode == "fusion"
+    return pair.producer.is_fusion
 
 
 @requirement("GI002", "The consumer is a custom fusion", message="the consumer is a custom fusion")
@@ -214,7 +214,7 @@ def breaks_coalescing(pair: GpuPair) -> bool:
 )
 def creates_heavy_computation(pair: GpuPair) -> Answer:
     producer, consumer = pair.producer, pair.consumer
-    body = list(producer.fused_computation) if producer.opcode == "fusion" else [producer]
+    body = list(producer.fused_computation) if producer.is_fusion else [producer]
     heavy = next((x for x in body if _is_heavy(x, pair)), None)
     if heavy is None:
         return None

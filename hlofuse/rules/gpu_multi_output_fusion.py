@@ -88,7 +88,7 @@ def differing_slices(pair: SiblingPair) -> Answer:
 @condition("GM017", "One updates a slice in place", message="can't fuse multiple DUSs")
 def updates_in_place(pair: SiblingPair) -> Answer:
     for x in (pair.fusion, pair.other):
-        if x.opcode == "fusion" and x.fused_root.opcode == "dynamic-update-slice":
+        if x.is_fusion and x.fused_root.opcode == "dynamic-update-slice":
             return {"update": x.name}
     return None
 

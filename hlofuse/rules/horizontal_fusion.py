@@ -61,7 +61,7 @@ UNLIKE = essential("HF016", "The kernel differs from its neighbours", message="d
 
 def instruction_count(instruction: Instruction) -> int:
     """Instructions in a kernel, parameters counted (`GetInstrCountOfFusible`)."""
-    return len(instruction.fused_computation) if instruction.opcode == "fusion" else 1
+    return len(instruction.fused_computation) if instruction.is_fusion else 1
 
 
 def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> bool:
@@ -92,12 +92,12 @@ def feeds_only(instruction: Instruction, consumer: Instruction, views: Collectio
 
 def writes_slice(kernel: Instruction) -> bool:
     """A fusion with a result that is an update of a slice (`IsDynamicUpdateSliceFusion`)."""
-    return kernel.opcode == "fusion" and any(o.opcode == "dynamic-update-slice" for o in outputs_of(kernel))
+    return kernel.is_fusion and any(o.opcode == "dynamic-update-slice" for o in outputs_of(kernel))
 
 
 def is_row_major(instruction: Instruction) -> bool:
     """Everything lies in memory as its dimensions say (`HasOnlyRowMajorLayout`)."""
-    inside = instruction.fused_computation if instruction.opcode == "fusion" else (instruction,)
+    inside = instruction.fused_computation if instruction.is_fusion else (instruction,)
     return all(not x.is_array or x.shape.is_row_major for x in inside)
 
 
@@ -107,7 +107,7 @@ _EXPENSIVE = values("abs ceil floor round-nearest-afz round-nearest-even rsqrt s
 
 def unroll_cost(instruction: Instruction) -> int:
     """The code size of unrolling the kernel (`GetUnrollCost`)."""
-    if instruction.opcode == "fusion":
+    if instruction.is_fusion:
         return sum(map(unroll_cost, instruction.fused_computation))
     if instruction.opcode in _FREE:
         return 0

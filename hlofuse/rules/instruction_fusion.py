@@ -174,13 +174,13 @@ def _slice_of_update(
         if _integer(a) != index or (index is None and a is not b):
             found = {"dimension": dimension, "slice_start": a.name, "update_start": b.name}
             return Verdict(DYNAMIC_SLICE_INDEX, found)
-    if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
+    if consumer.is_fusion and not _safe(producer, consumer, update):
         return Verdict(SLICE_OTHER_USE if is_static else DYNAMIC_SLICE_OTHER_USE)
     return None
 
 
 def _seen_through(outer: Instruction, operand: Instruction) -> Instruction:
-    if outer.opcode == "fusion" and operand.opcode == "parameter":
+    if outer.is_fusion and operand.is_parameter:
         return outer.operands[operand.parameter_number]
     return operand
 
@@ -197,7 +197,7 @@ def _safe(producer: Instruction, consumer: Instruction, update: Instruction) -> 
     body = consumer.fused_computation
     starts = [body.parameters[k] for k, o in enumerate(consumer.operands) if o is producer]
     after = reach(starts, lambda x: x.users)
-    return all(x is update or x.opcode == "parameter" or is_elementwise(x) for x in after)
+    return all(x is update or x.is_parameter or is_elementwise(x) for x in after)
 
 
 SAME_VALUE_TWICE = essential(
@@ -237,7 +237,7 @@ def extract(instruction: Instruction, wanted: Predicate) -> Instructions:
     """The instruction itself if wanted, else those wanted inside it (`ExtractInstructions`)."""
     if wanted(instruction):
         return [instruction]
-    return [x for x in instruction.fused_computation if wanted(x)] if instruction.opcode == "fusion" else []
+    return [x for x in instruction.fused_computation if wanted(x)] if instruction.is_fusion else []
 
 
 def may_fuse_into_in_place(pair: CandidatePair) -> Decision:

@@ -32,7 +32,7 @@ def is_profitable_operand(instruction: Instruction) -> bool:
 
 def element_shape(instruction: Instruction) -> Shape:
     """The shape a kernel loops over: of a multi-output fusion, its first result's."""
-    return instruction.fused_root.outputs[0].shape if instruction.opcode == "fusion" else instruction.shape
+    return instruction.fused_root.outputs[0].shape if instruction.is_fusion else instruction.shape
 
 
 def shared_bytes(a: Instruction, b: Instruction) -> int:
@@ -120,7 +120,7 @@ def many_operands(pair: Siblings) -> Answer:
     message="User is not fusible, or is the instruction itself",
 )
 def is_constant(instruction: Instruction) -> bool:
-    return instruction.opcode == "constant"
+    return instruction.is_constant
 
 
 @requirement(

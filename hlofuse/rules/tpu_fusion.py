@@ -24,7 +24,7 @@ _FEW = 1 << 18  # Elements of a product's operand that XLA:TPU reads again
 
 def is_created(x: Instruction) -> bool:
     """True for a fusion that this pass made: those from before it are custom fusions."""
-    return x.opcode == "fusion" and x.fusion_kind != "kCustom"
+    return x.is_fusion and x.fusion_kind != "kCustom"
 
 
 def kind(kernel: Instruction) -> str:
@@ -120,7 +120,7 @@ def producer_on_its_own(pair: CandidatePair) -> bool:
     if producer.opcode == "copy":
         keeps_lanes = producer.minor_to_major[:1] == producer.operand.minor_to_major[:1]
         return not keeps_lanes or any(_joins_sublanes(r) for r, _ in readers(producer, pair.consumer))
-    if producer.opcode == "fusion":
+    if producer.is_fusion:
         return not (is_created(producer) and kind(producer) == "loop")
     if is_pool(producer) and producer.user_count == 1:
         return not is_loop(readers(producer, pair.consumer)[0][0])
@@ -212,7 +212,7 @@ def _stays(x: Instruction, ends: set[Instruction], depth: int, decided: _Decided
 
 def _reads_less(x: Instruction, ends: set[Instruction], depth: int, decided: _Decided) -> bool:
     reading = {own_name(r.origin) for u in x.users for r, _ in readers(x, u)}
-    if not is_loop(x) or x.opcode == "fusion" or len(reading) < 2:
+    if not is_loop(x) or x.is_fusion or len(reading) < 2:
         return False
     stored = any(map(_stores, x.users))
     computing = [u for u in x.users if not _stores(u)]
@@ -235,7 +235,7 @@ def _arrays_read(x: Instruction, ends: set[Instruction], depth: int, decided: _D
     """The arrays that an elementwise computation of `x` reads, from kernels before it."""
 
     def is_read(o: Instruction) -> bool:
-        if not is_loop(o) or o.opcode == "fusion" or o in ends:
+        if not is_loop(o) or o.is_fusion or o in ends:
             return o is not x and o.opcode not in ("broadcast", "iota", "constant")
         return o is not x and o.user_count > 1 and bool(depth) and _stays(o, ends, depth - 1, decided)
 

@@ -244,7 +244,7 @@ class _Loops:
 
     def follow(self, kernel: Instruction) -> bool:
         """Count the work of a kernel; False if it is too much."""
-        fusion = kernel.opcode == "fusion"
+        fusion = kernel.is_fusion
         outputs = end_of(kernel).outputs
         self._has_short_rows = bool(_short_rows(kernel))
         whole = self._whole = {without_bitcasts(o) for o in outputs}
@@ -282,7 +282,7 @@ class _Loops:
                 if x in below and x.opcode != "broadcast":
                     below.update(x.operands)
             self._shifted.update([x] if x.opcode == "bitcast" and len(accesses) > 1 else ())
-            if x.opcode == "parameter" and len(accesses) > 1:
+            if x.is_parameter and len(accesses) > 1:
                 self._other["read again"] += sum(n for _, n in accesses.values()) * (1 - 1 / len(accesses))
             if total > _MOST_ACCESSES:
                 return False
@@ -362,7 +362,7 @@ class _Loops:
             if opcode == "select" and 0 < self._row < _SHORTEST:
                 is_same = first.opcode == "broadcast" and inner not in first.dimensions
                 below = reach(first.operands if is_same else (), lambda i: i.operands)
-                if any(i.opcode == "parameter" and i.rank for i in below):  # of data, for a row
+                if any(i.is_parameter and i.rank for i in below):  # of data, for a row
                     self._other["choice of a row"] += 0.4 * max(count / self._row - _PREDICTED, 0)
             same = {o for o in operands if opcode == "get-tuple-element" or o.rank == shape.rank}
             return [(o, index, inner if o in same else None, count) for o in dict.fromkeys(operands)]
@@ -602,7 +602,7 @@ def _instructions(x: Instruction) -> int:
     each = 2 if _kind(x.shape) in ("f64", "s64") else 1
     if x.opcode not in _CHECKED_FOR_NAN or x.element_type not in FLOATING_TYPES:
         return each
-    has_constant = any(o.through("broadcast").opcode == "constant" for o in x.operands)
+    has_constant = any(o.through("broadcast").is_constant for o in x.operands)
     return each * (4 if x.opcode in _EXTREME and has_constant else 8)
 
 
@@ -622,7 +622,7 @@ def _is_column(shape: Shape | None) -> bool:
 def _is_far(angle: Instruction) -> bool:
     """True for the product of values with a large constant."""
     factors = [o.past("broadcast") for o in angle.operands] if angle.opcode == "multiply" else []
-    return any(abs(f.literal.scalar or 0) >= _FAR for f in factors if f.opcode == "constant")
+    return any(abs(f.literal.scalar or 0) >= _FAR for f in factors if f.is_constant)
 
 
 def _divides_by_constant(x: Instruction) -> bool:

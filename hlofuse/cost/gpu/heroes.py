@@ -79,7 +79,7 @@ def root_of_output(
     """The root for an output; `clean` is True for instructions that only intermediate operations use. The
     search from the output ended at the transposes and concatenates `found`, and at parameters `reached`."""
     result = facts(output.shape)
-    if output.opcode == "parameter":
+    if output.is_parameter:
         return Root(result, None, parameter=output.parameter_number)
     root = Root(result, atoms[output])
     end = output
@@ -94,7 +94,7 @@ def root_of_output(
     updater = output.past("bitcast")
     if updater.opcode == "dynamic-update-slice":
         root.update = facts(updater.second.shape)
-    elif updater.opcode == "parameter" and updater is not output:
+    elif updater.is_parameter and updater is not output:
         root.updated_parameter = updater.parameter_number
     return root
 

@@ -18,7 +18,7 @@ class KernelGraph:
     def __init__(self, parts: InstructionSequence) -> None:
         """`parts`: an instruction, or a producer and its consumer; fusions stand for their bodies."""
         self.parts = parts
-        self.bodies = {p.fused_computation: p for p in parts if p.opcode == "fusion"}
+        self.bodies = {p.fused_computation: p for p in parts if p.is_fusion}
 
     def holds(self, instruction: Instruction) -> bool:
         if instruction.computation in self.bodies:
@@ -28,10 +28,10 @@ class KernelGraph:
     def resolve(self, instruction: Instruction) -> Instruction:
         """The instruction read through parameters and fusions of the kernel."""
         while True:
-            if instruction.opcode == "parameter" and instruction.computation in self.bodies:
+            if instruction.is_parameter and instruction.computation in self.bodies:
                 fusion = self.bodies[instruction.computation]
                 instruction = fusion.operands[instruction.parameter_number]
-            elif instruction.opcode == "fusion" and instruction in self.parts:
+            elif instruction.is_fusion and instruction in self.parts:
                 instruction = instruction.fused_root
             else:
                 return instruction
@@ -47,7 +47,7 @@ class KernelGraph:
         if fusion is not None and instruction.is_root:
             pending += [(fusion, u) for u in fusion.users]
         for source, user in pending:
-            if user.opcode == "fusion" and user in self.parts:
+            if user.is_fusion and user in self.parts:
                 users += user.parameter_of(source).users
             elif self.holds(user):
                 users.append(user)
@@ -55,7 +55,7 @@ class KernelGraph:
 
     def roots(self) -> Instructions:
         outputs = end_of(self.parts[-1]).outputs
-        return [self.resolve(o) if o.opcode == "parameter" else o for o in outputs]
+        return [self.resolve(o) if o.is_parameter else o for o in outputs]
 
 
 def leaves(root: Instruction) -> Instructions:
@@ -178,4 +178,4 @@ def _operands(graph: KernelGraph, node: Instruction) -> Instructions:
 def _is_constant_or_scalar(instruction: Instruction) -> bool:
     """`IsBroadcastedConstantOrScalar`."""
     x = instruction.past("broadcast")
-    return x.opcode == "constant" or (x.is_array and x.rank == 0)
+    return x.is_constant or (x.is_array and x.rank == 0)

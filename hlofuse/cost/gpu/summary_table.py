@@ -134,7 +134,7 @@ class _Visit:
                     is_clean = False
                     break
             clean[instruction] = is_clean
-            if instruction.opcode == "parameter":
+            if instruction.is_parameter:
                 self.of_parameters[instruction] = cached
                 parameter_size += copies
                 continue
@@ -241,7 +241,7 @@ def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summ
         summary.roots.append(root_of_output(output, visit.atoms, visit.clean, found, reached, facts))
     summary.is_reduction = any(root.is_reduction for root in summary.roots)
     summary.skipped = frozenset(
-        [o.parameter_number for o in visit.outputs if o.opcode == "parameter" and o.user_count <= 1]
+        [o.parameter_number for o in visit.outputs if o.is_parameter and o.user_count <= 1]
     )
     return summary
 
@@ -296,7 +296,7 @@ class SummaryTable:
     def find(self, instruction: Instruction) -> Summary:
         """The summary; a fusion's from its current computation."""
         config = fusion_config(instruction)
-        if instruction.opcode == "fusion":
+        if instruction.is_fusion:
             return self._fusion_summary(instruction, config)
         atom = self._atoms.atom(instruction)
         operands = instruction.operands
@@ -367,7 +367,7 @@ class SummaryTable:
             tuple(
                 [
                     (atoms[i].key, i.parameter_number)
-                    if i.opcode == "parameter"
+                    if i.is_parameter
                     else (atoms[i].key, *[place[o] for o in i.operands])
                     for i in order
                 ]

@@ -25,12 +25,12 @@ class _Traversal(KernelGraph):
     def resolve(self, instruction: Instruction) -> Instruction:
         """The operand read through parameters and outputs of the parts."""
         while True:
-            if instruction.opcode == "get-tuple-element" and instruction.operand.opcode == "fusion":
+            if instruction.opcode == "get-tuple-element" and instruction.operand.is_fusion:
                 root = instruction.operand.fused_root
                 if root.opcode == "tuple" and self.holds(root):
                     return root.operands[instruction.tuple_index]
             if not self.holds(instruction):
-                inside = instruction.opcode == "fusion" and instruction.fused_computation in self.bodies
+                inside = instruction.is_fusion and instruction.fused_computation in self.bodies
                 return instruction.fused_root if inside else instruction
             if instruction.opcode != "parameter" or instruction.computation not in self.bodies:
                 return instruction
@@ -42,7 +42,7 @@ class _Traversal(KernelGraph):
             return roots
         producer, consumer = self.parts
         for i, root in enumerate(roots):
-            if root.opcode == "parameter" and consumer.opcode == "fusion":
+            if root.is_parameter and consumer.is_fusion:
                 operand, index = consumer.operands[root.parameter_number], 0
                 if operand.opcode == "get-tuple-element":
                     operand, index = operand.operand, operand.tuple_index
@@ -79,7 +79,7 @@ class _Traversal(KernelGraph):
 
 
 def _roots_of(part: Instruction) -> Instructions:
-    return leaves(part.fused_root) if part.opcode == "fusion" else [part]
+    return leaves(part.fused_root) if part.is_fusion else [part]
 
 
 def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) -> FusionView:

@@ -169,7 +169,7 @@ class TritonSupport:
     def _first(self, instructions: Iterable[Instruction]) -> str | None:
         cached = self._cache
         for inner in instructions:
-            if inner.opcode == "parameter":  # may yet become something else
+            if inner.is_parameter:  # may yet become something else
                 reason = self.instruction(inner)
             elif inner in cached:
                 reason = cached[inner]

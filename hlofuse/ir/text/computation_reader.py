@@ -554,7 +554,7 @@ class GrammarFallback(Struct):
                 instruction = builder.instruction(node, scope)
                 if node.root is not None:
                     body.root = instruction
-                if instruction.opcode == "parameter":
+                if instruction.is_parameter:
                     body.parameters[instruction.payload or ""] = instruction
         except Rejected:
             raise FastPathMiss from None

@@ -224,7 +224,7 @@ class _Masked:
                 return False
             if written[3] != masked[3]:
                 x.shape = loose_shape(written[3])
-            if x.opcode == "constant":
+            if x.is_constant:
                 x.payload = written[5]
             raw = attributes_of(written[6])
             if written[4] != x.opcode:

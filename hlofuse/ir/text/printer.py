@@ -119,7 +119,7 @@ class _InstructionPrinter:
 
     def _payload(self, x: Instruction) -> str:
         text = x.payload or ""
-        if x.opcode == "constant" and not self.options.large_constants:
+        if x.is_constant and not self.options.large_constants:
             shape = x.shape
             if not shape.is_array or shape.element_count > _SMALL_CONSTANT:
                 return "{...}"

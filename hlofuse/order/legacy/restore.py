@@ -338,7 +338,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
         source = graph.source.get(node)
         if node.opcode == "bitcast" or source is None:
             graph.put_bitcasts_after(node)
-        elif source.opcode == "constant":
+        elif source.is_constant:
             node.replace_all_uses_with(graph.add_bitcast(node))
         elif _is_recreated(source):
             first = _UNCHANGED.get(source.opcode, len(node.operands))

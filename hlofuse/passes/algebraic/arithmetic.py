@@ -59,7 +59,7 @@ def constants_of_both(
     if lhs.opcode != inner:
         return None
     c1, a = lhs.operands[place], lhs.operands[1 - place]
-    if a.opcode == "constant":
+    if a.is_constant:
         return None
     if c1.opcode == "constant" == rhs.opcode:
         return a, c1, rhs
@@ -115,7 +115,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
     if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
         return True
     constant = rhs.past("broadcast")
-    if lhs.opcode != "constant" and constant.opcode == "constant":
+    if lhs.opcode != "constant" and constant.is_constant:
         negative = make.unary(constant, "negate", constant)
         if rhs.opcode == "broadcast":
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
@@ -196,7 +196,7 @@ def _join_constants(c: Context, multiply: Instruction) -> bool:
         c.binary(multiply, "multiply", inner, product)
         return True
     for inner_, constant in ((left, rhs), (right, lhs)):
-        if inner_ and constant.opcode == "constant":
+        if inner_ and constant.is_constant:
             product = _product(multiply, inner_[1], constant)
             c.binary(multiply, "multiply", inner_[0], product)
             return True
@@ -208,7 +208,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     if found is None:
         return False
     a, constant, op = found
-    if not scalar_constant(constant) or op.opcode != "broadcast" or op.operand.opcode == "constant":
+    if not scalar_constant(constant) or op.opcode != "broadcast" or op.operand.is_constant:
         return False
     b = op.operand
     factor = constant if not b.sizes else make.broadcast(multiply, b.shape, constant)
@@ -223,7 +223,7 @@ def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruct
             continue
         for a, factor in both_orders(inner):
             constant = factor if bare else (factor.operand if factor.opcode == "broadcast" else None)
-            if a.opcode != "constant" and constant is not None and constant.opcode == "constant":
+            if a.opcode != "constant" and constant is not None and constant.is_constant:
                 return a, constant, op
     return None
 
@@ -281,7 +281,7 @@ def _restore_sign(
 def _divide_by_constant(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
     constant = b.past("broadcast")
-    if a.opcode == "constant" or constant.opcode != "constant":
+    if a.is_constant or constant.opcode != "constant":
         return False
     values = values_of(constant)
     if values is None or 0j in [v for v in values if isinstance(v, complex)]:
@@ -499,13 +499,13 @@ def handle_reduce_precision(c: Context, x: Instruction) -> bool:
 
 def handle_map(c: Context, x: Instruction) -> bool:
     root = x.to_apply.root
-    if root.opcode == "parameter":
+    if root.is_parameter:
         return c.replace_if_compatible(x, x.operands[root.parameter_number])
-    if root.opcode == "constant":
+    if root.is_constant:
         if not root.sizes:
             value = make.add(x, "constant", root.shape, payload=root.payload)
             return c.replace(x, make.broadcast(x, x.shape, value) if x.sizes else value)
-    elif root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
+    elif root.is_fusion or any(o.opcode != "parameter" for o in root.operands):
         return False
     elif is_elementwise(root):
         operands = [x.operands[o.parameter_number] for o in root.operands]

@@ -47,7 +47,7 @@ def _is_foldable(i: Instruction) -> bool:
 
 
 def _has_constant(i: Instruction) -> bool:
-    return any(o.opcode == "constant" or (o.opcode == "tuple" and _has_constant(o)) for o in i.operands)
+    return any(o.is_constant or (o.opcode == "tuple" and _has_constant(o)) for o in i.operands)
 
 
 def _is_constant(operand: Instruction) -> bool:
@@ -55,7 +55,7 @@ def _is_constant(operand: Instruction) -> bool:
     if operand.opcode == "tuple":
         return all(map(_is_constant, operand.operands))
     if operand.opcode == "broadcast":
-        return operand.operand.opcode == "constant"
+        return operand.operand.is_constant
     return operand.opcode in ("constant", "iota")
 
 
@@ -89,13 +89,13 @@ class _UnknownElements:
         return result
 
     def _key(self, x: Instruction) -> Hashable:
-        if x.opcode == "constant":
+        if x.is_constant:
             return x if _is_elided(x) else (x.shape.key, x.literal.canonical_text)
         return (self._keys.instruction(x, layouts=True), *map(self._key, x.operands))
 
 
 def _is_elided(operand: Instruction) -> bool:
-    return operand.opcode == "constant" and operand.literal.is_elided
+    return operand.is_constant and operand.literal.is_elided
 
 
 def _fold(i: Instruction, unknown: _UnknownElements, recorder: Recorder) -> bool:

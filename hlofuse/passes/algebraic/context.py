@@ -141,7 +141,7 @@ def _is_negative_zero(value: Value) -> bool:
 
 def scalar_constant(x: Instruction) -> bool:
     """`ConstantScalar`."""
-    return x.opcode == "constant" and x.is_array and not x.sizes
+    return x.is_constant and x.is_array and not x.sizes
 
 
 def broadcast_constant(x: Instruction, is_constant: Predicate = scalar_constant) -> Instruction | None:
@@ -262,7 +262,7 @@ def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
 def _matches(x: Instruction, pattern: Any) -> bool:
     """True for that parameter, or opcode or direction with such operands, which `or` may exchange."""
     if isinstance(pattern, int):
-        return x.opcode == "parameter" and x.parameter_number == pattern
+        return x.is_parameter and x.parameter_number == pattern
     name, *operands = pattern
     if name != x.raw("direction", x.opcode) or len(operands) != x.operand_count:
         return False

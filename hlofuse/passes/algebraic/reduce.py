@@ -109,7 +109,7 @@ def _identical(a: Instruction, b: Instruction) -> bool:
     keys = Keys()
     if a.operands != b.operands or a.payload != b.payload:
         return False
-    if a.opcode == "parameter":
+    if a.is_parameter:
         return False
     return keys.instruction(a) == keys.instruction(b)
 

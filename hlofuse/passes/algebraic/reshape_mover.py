@@ -61,7 +61,7 @@ class ReshapeMover(ReleasePass):
             return True
         if not reshapes and is_identity(rearrangement.dimensions):
             return True
-        if x.opcode == "constant" or (x.opcode == "rng" and x.user_count == 1):
+        if x.is_constant or (x.opcode == "rng" and x.user_count == 1):
             return True
         if x.opcode != "broadcast" or not is_sorted(x.dimensions):
             return False

@@ -211,7 +211,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
             inner.shape = permuted(x.shape, order)
             return c.replace(x, make.transpose(x, inner, operand.dimensions))
-    if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
+    if operand.opcode != "constant" and all(s.is_constant and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
     return _slice_of_iota(c, x) or _nested(c, x)
 
@@ -288,7 +288,7 @@ def _start_at_zero(c: Context, x: Instruction, *arrays: Instruction) -> bool:
     """Read or write whole dimensions from zero on. `arrays` are the operands before the starts."""
     starts = x.operands[len(arrays) :]
     sizes = zip(arrays[-1].sizes, x.sizes, starts, strict=True)
-    moved = [a == b and not (start.opcode == "constant" and is_all(start, 0)) for a, b, start in sizes]
+    moved = [a == b and not (start.is_constant and is_all(start, 0)) for a, b, start in sizes]
     if not any(moved):
         return False
     zero = make.scalar_like(starts[0], 0)

@@ -23,7 +23,7 @@ def filled(
     for i in original.post_order():
         clone = i.clone([copies[o] for o in i.operands])
         copies[i] = clone
-        if i.called and (callee is not None or i.opcode == "fusion"):
+        if i.called and (callee is not None or i.is_fusion):
             clone.called = [(name, (callee or clone_computation)(c)) for name, c in i.called]
         for predecessor in i.control_predecessors:
             copies[predecessor].add_control_dependency_to(clone)
@@ -114,7 +114,7 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
     module = computation.parent
     clones = {}
     for inner in accept_order(body):
-        if inner.opcode == "parameter":
+        if inner.is_parameter:
             clones[inner] = call.operands[inner.parameter_number]
             module.note_replacement(inner, clones[inner])
             continue
@@ -154,7 +154,7 @@ def make_asynchronous(
     body = Computation("async_computation")
     parameters = [body.append_parameter(f"param_{k}", o.shape) for k, o in enumerate(x.operands)]
     root = x.clone(parameters)
-    if x.opcode == "fusion":
+    if x.is_fusion:
         root.called = [("calls", clone_computation(x.fused_computation))]
     root.attributes = root.attributes.without("control-predecessors")
     body.root = body.append_parsed(root)

@@ -109,7 +109,7 @@ class HloComputationDeduplicator(Pass):
         if self.mark_fusions:
             # `HloModule::MarkFusionDuplications`.
             for fusion in module.instructions():
-                first = instead.get(fusion.fused_computation) if fusion.opcode == "fusion" else None
+                first = instead.get(fusion.fused_computation) if fusion.is_fusion else None
                 representative = first.fusion if first is not None else None
                 if representative is not None:
                     for x in (representative, fusion):
@@ -135,7 +135,7 @@ class HloComputationDeduplicator(Pass):
             excluded = _COLLECTIVES if self.mark_fusions else {*_COLLECTIVES, "fusion"}
             if any(caller.opcode in excluded for caller in computation.callers):
                 continue
-            constants = sum(i.byte_size for i in computation if i.opcode == "constant")
+            constants = sum(i.byte_size for i in computation if i.is_constant)
             if constants > _MOST_CONSTANT_BYTES:
                 continue
             shapes = tuple(p.shape.key for p in computation.parameters)

@@ -120,7 +120,7 @@ def _remove(x: Instruction) -> bool:
     count = len(x.called_computations)
     if count == 1:
         return _replace(x, _call(x, 0))
-    if x.operand.opcode == "constant":
+    if x.operand.is_constant:
         branch = chosen_branch(x)
         return branch is not None and _replace(x, _call(x, branch))
     if count != 2 or x.operand.element_type != "pred":

@@ -78,7 +78,7 @@ class Partition:
         outer = [s for shardings in given for s in shardings or ()]
         target = custom_call_target(x)
         found: list[_Sharding] | None = outer
-        if x.opcode == "parameter":
+        if x.is_parameter:
             is_input = x.computation is self._module.entry
             settled = x.is_array or not is_input
             found = (shardings_of(x, "sharding") or [((),) * x.rank]) if is_input else self._shardings[x]
@@ -180,9 +180,7 @@ class Partition:
             return False  # divided in another way
         if x.opcode == "get-tuple-element" and (source := x.operand).opcode in ("parameter", "tuple"):
             state = self._shardings[source]
-            if state is None or not (
-                source.opcode == "parameter" or self._divide(source, x.tuple_index, found)
-            ):
+            if state is None or not (source.is_parameter or self._divide(source, x.tuple_index, found)):
                 return False
             state[x.tuple_index] = found[0]  # of a loop
         elif x not in self._module.entry.parameters or shardings_of(x, "sharding"):
@@ -322,7 +320,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
         pairs = dict(unmodified_dimensions(x.operand.shape, x.shape))
         factors = [d if d in pairs.values() else WHOLE for d in places]
         return ShardingRule([[pairs.get(d, WHOLE) for d in range(ranks[0])]], factors)
-    if x.opcode == "reduce" and all(o.opcode == "constant" for o in x.operands if not o.rank):
+    if x.opcode == "reduce" and all(o.is_constant for o in x.operands if not o.rank):
         every = [list(range(rank)) for rank in ranks]
         return ShardingRule(every, others(ranks[0], dimensions))
     if x.opcode == "dot":
@@ -378,7 +376,7 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> ShardingRule:
 def _adds_to_zeros(scatter: Instruction) -> bool:
     zero = scatter.operand.operands[:1] if scatter.operand.opcode == "broadcast" else []
     is_sum = scatter.to_apply.root.opcode == "add" and scatter.is_array
-    return is_sum and any(o.opcode == "constant" and scalar_of(o) == 0 for o in zero)
+    return is_sum and any(o.is_constant and scalar_of(o) == 0 for o in zero)
 
 
 def _attribute(x: Instruction, name: str) -> str:

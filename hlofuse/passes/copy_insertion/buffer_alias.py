@@ -174,7 +174,7 @@ class GpuAliasInfo(AliasInfo):
             )
         if user.opcode == "custom-call":
             return _is_added_matrix(operand, user, user_index)
-        if user.opcode == "fusion":
+        if user.is_fusion:
             return _Fusion(self._model, user, user_index).can_overwrite(operand)
         return None
 

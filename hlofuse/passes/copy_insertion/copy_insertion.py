@@ -552,7 +552,7 @@ class _SpecialCases:
         for value in buffer.values:
             if self._is_read_only(value):
                 reason = "constants must not be overwritten"
-                if value.instruction.opcode == "parameter":
+                if value.instruction.is_parameter:
                     reason = "the argument is not donated"
                 self._want(value.instruction, value.index, reason)
             for use in value.uses:
@@ -591,7 +591,7 @@ class _SpecialCases:
         if is_entry:
             for index, value in zip(indices, values, strict=True):
                 if value is not None and self._is_read_only(value):
-                    kind = "an argument" if value.instruction.opcode == "parameter" else "a constant"
+                    kind = "an argument" if value.instruction.is_parameter else "a constant"
                     self._want(root, index, f"the result is {kind}")
 
     def _meets_at_conditional(self, computation: Computation, index: Index) -> bool:
@@ -607,7 +607,7 @@ class _SpecialCases:
     def _is_read_only(self, value: HloValue) -> bool:
         """`ValueIsReadOnly`."""
         x = value.instruction
-        if x.opcode == "constant":
+        if x.is_constant:
             return True
         if x.opcode != "parameter" or x.computation is not self._module.entry:
             return False

@@ -61,7 +61,7 @@ def _may_update_in_place(x: Instruction) -> bool:
         return True
     if x.fusion_kind != "kLoop" or x.fused_root.opcode != "dynamic-update-slice":
         return False
-    return x.fused_root.operand.through("get-tuple-element").opcode == "parameter"
+    return x.fused_root.operand.through("get-tuple-element").is_parameter
 
 
 def _indexed_shape(x: Instruction) -> Shape | None:

@@ -51,7 +51,7 @@ class ConvertMover(Pass):
 
 def _move_down(x: Instruction) -> bool:
     converts = [o for o in x.operands if o.opcode == "convert" and o.user_count == 1]
-    constants = [o for o in x.operands if o.opcode == "constant"]
+    constants = [o for o in x.operands if o.is_constant]
     if x.opcode not in _COMMUTES or not converts or len(converts) + len(constants) != x.operand_count:
         return False
     sources = {o.operand.element_type for o in converts}
@@ -417,7 +417,7 @@ def computes_bf16(device: DeviceDescription, release: Release) -> Predicate:
         if opcode in _HOPPER:
             return major >= 9
         if opcode == "reduce" or (opcode == "sort" and release.gpu_compares_bf16):
-            return all(i.opcode == "parameter" or supports(i) for i in hlo.to_apply)
+            return all(i.is_parameter or supports(i) for i in hlo.to_apply)
         return False
 
     return supports

@@ -178,7 +178,7 @@ class _Siblings:
         pair = rules.Siblings(instruction, user, self._reachability, self.release, self.settings)
         if (joined := rules.connected(pair)) is not None:
             return joined
-        if user.opcode == "fusion" and self._number[instruction] < self._number[user]:
+        if user.is_fusion and self._number[instruction] < self._number[user]:
             return Verdict(rules.LATER_FUSION)
         return self.why_illegal(instruction, user)
 
@@ -226,7 +226,7 @@ class _Siblings:
         remaining, going = fusion, other
         if not remaining.is_multi_output_fusion and going.is_multi_output_fusion:
             remaining, going = going, remaining
-        if going.opcode == "fusion":
+        if going.is_fusion:
             merge_fusion_into_multi_output(remaining, going)
         else:
             append_producer(remaining, going, add_output=True)

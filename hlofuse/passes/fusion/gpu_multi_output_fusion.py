@@ -47,7 +47,7 @@ class _Driver:
         for producer in reversed(self._computation.post_order()):
             if producer.computation is None:
                 continue
-            if producer.opcode == "constant" and self._settings.enables(rules.IS_CONSTANT):
+            if producer.is_constant and self._settings.enables(rules.IS_CONSTANT):
                 self._refuse(
                     producer, None, Verdict(rules.IS_CONSTANT, message=f"{producer.name} is a constant.")
                 )

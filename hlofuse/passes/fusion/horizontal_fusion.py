@@ -101,7 +101,7 @@ def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
             clones[old] = body.append_parameter(f"param_{i}_{j}", old.shape)
     for fusion in fusions:
         for old in fusion.fused_computation.post_order():
-            if old.opcode == "parameter" or (sliced and old.opcode == "tuple" and old is fusion.fused_root):
+            if old.is_parameter or (sliced and old.opcode == "tuple" and old is fusion.fused_root):
                 continue
             clones[old] = body.append_parsed(old.clone([clones[o] for o in old.operands]))
     outputs = [[clones[o] for o in fusion.fused_root.outputs] for fusion in fusions]
@@ -219,18 +219,14 @@ class _LoopDriver:
             return rules.OTHER_USERS
         if outputs_of(kernel)[0].element_count > elements and enables(rules.LARGE_KERNEL):
             return rules.LARGE_KERNEL
-        if (
-            kernel.opcode == "fusion"
-            and rules.instruction_count(kernel) > instructions
-            and enables(rules.LONG_KERNEL)
-        ):
+        if kernel.is_fusion and rules.instruction_count(kernel) > instructions and enables(rules.LONG_KERNEL):
             return rules.LONG_KERNEL
         if not self._unlike_ones and not rules.is_row_major(kernel):
             return rules.NOT_ROW_MAJOR
         if self._unlike_ones and self._shares and not rules.writes_slice(kernel):
             return None
         for operand in kernel.operands:
-            shared = self._unlike_ones or operand.opcode == "parameter"
+            shared = self._unlike_ones or operand.is_parameter
             if shared and any(u is not kernel and u in found for u in operand.users):
                 return rules.SHARED_PARAMETER if enables(rules.SHARED_PARAMETER) else None
         return None
@@ -285,7 +281,7 @@ class _LoopDriver:
         for changing in {u for k in kernels for u in (k, *k.users)}:
             self._model.forget(changing)
         first, figures = kernels[0].name, rules.figures_of(kernels)
-        fusions = [k if k.opcode == "fusion" else fuse_in_place_of(k, "kLoop") for k in kernels]
+        fusions = [k if k.is_fusion else fuse_in_place_of(k, "kLoop") for k in kernels]
         joined = join_fusions(fusions, sliced=self._sliced)
         for kernel in kernels:
             self._recorder.fuse(
@@ -407,7 +403,7 @@ class _InputDriver(Record):
         return (x.rank, x.dimensions) <= (y.rank, y.dimensions)
 
     def _as_fusion(self, reduction: Instruction) -> Instruction:
-        if reduction.opcode == "fusion":
+        if reduction.is_fusion:
             return reduction
         name = reduction.name
         fusion = fuse_in_place_of(reduction, "kInput")

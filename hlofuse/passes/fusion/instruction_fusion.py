@@ -94,7 +94,7 @@ class FusionDriver:
 
     def fuse_instruction(self, fusion: Instruction, producer: Instruction) -> None:
         """Move the producer in (`FuseInstruction`)."""
-        if producer.opcode == "fusion":
+        if producer.is_fusion:
             merge_fusion(fusion, producer)
         else:
             append_producer(fusion, producer)
@@ -119,7 +119,7 @@ class FusionDriver:
                 fusion = self._consider(consumer, number, unfusible)
                 if isinstance(fusion, Verdict):
                     lasting = fusion.rule.lasting
-                    if consumer.opcode == "fusion" and (lasting or self.holds(fusion, producer, consumer)):
+                    if consumer.is_fusion and (lasting or self.holds(fusion, producer, consumer)):
                         queue.settle(consumer, producer, lasting)
                     continue
                 changed = True

@@ -183,7 +183,7 @@ class ConstantFillCopyRewriter(Pass):
 def _is_large_fill(x: Instruction) -> bool:
     if x.opcode != "fusion" or x.byte_size < _FILLED_AGAIN or x.fused_root.opcode != "broadcast":
         return False
-    return x.fused_root.operand.opcode == "constant"
+    return x.fused_root.operand.is_constant
 
 
 def _fill_again(fill: Instruction) -> bool:

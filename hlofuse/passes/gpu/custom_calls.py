@@ -150,7 +150,7 @@ class SanitizeConstantNames(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         names = NameUniquer()  # with an underscore where it has a dot
         names.skip(i.name.translate(_EXCHANGED) for i in module.instructions() if i.opcode != "constant")
-        constants = [i for i in module.instructions() if i.opcode == "constant"]
+        constants = [i for i in module.instructions() if i.is_constant]
         for i in constants:
             wanted = i.name.translate(_UNDERSCORES).translate(_EXCHANGED)
             i.name = names.unique(wanted).translate(_EXCHANGED)

@@ -120,7 +120,7 @@ class DynamicSliceCopyFusionAsyncWrapper(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = find_each(
             module,
-            lambda x: x.opcode == "fusion" and copied_dynamic_slice(x) and not x.called_by("async-start"),
+            lambda x: x.is_fusion and copied_dynamic_slice(x) and not x.called_by("async-start"),
             Computation.post_order,
         )
         for fusion in found:

@@ -199,8 +199,8 @@ class _Matcher(Record):
             return False
         start = reduce.second
         if start.opcode == "convert":
-            return start.operand.opcode == "constant" and self._supported(start)
-        return start.opcode == "constant"
+            return start.operand.is_constant and self._supported(start)
+        return start.is_constant
 
 
 def _is_splat(instruction: Instruction) -> bool:
@@ -208,7 +208,7 @@ def _is_splat(instruction: Instruction) -> bool:
     if instruction.opcode != "broadcast":
         return False
     source = instruction.operand
-    return source.opcode == "parameter" or (source.opcode == "constant" and source.shape.is_effective_scalar)
+    return source.is_parameter or (source.is_constant and source.shape.is_effective_scalar)
 
 
 def _followed(instruction: Instruction) -> Instruction:
@@ -224,7 +224,7 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
     inner = {}
     operands = [producer]
     order = post_order([root], lambda x: () if x is producer else x.operands)
-    operands += [x for x in order if x.opcode == "parameter" and x is not producer]
+    operands += [x for x in order if x.is_parameter and x is not producer]
     for number, outer in enumerate(operands):
         inner[outer] = body.append_parameter(f"parameter_{number}", outer.shape)
     for x in order:
@@ -326,8 +326,8 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
         if not source.rank:
             return False
         minor = source.sizes[source.minor_to_major[0]]
-        return minor.bit_count() == 1 and source.operand.opcode == "parameter"
-    return source.opcode == "parameter"
+        return minor.bit_count() == 1 and source.operand.is_parameter
+    return source.is_parameter
 
 
 def _is_integer_sum(fusion: Instruction) -> bool:

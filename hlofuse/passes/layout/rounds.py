@@ -58,7 +58,7 @@ def _run(layouts: LayoutAssignment, part: list[ComputationConstraint], links: Li
         links.agree()
     for buffer in arrays:
         if buffer in layouts.unconstrained:
-            is_constant = buffer.instruction.opcode == "constant"
+            is_constant = buffer.instruction.is_constant
             shape = buffer.shape if is_constant else descending(buffer.shape)
             layouts.set_buffer_layout(buffer, shape.minor_to_major, mandatory=False)
             layouts.propagate()

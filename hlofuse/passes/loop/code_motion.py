@@ -44,7 +44,7 @@ class WhileLoopConstantSinking(Pass):
         if init.opcode != "tuple" or body.root.opcode != "tuple":
             return False
         carried = [g.tuple_index for g in carried_unchanged(body)]
-        wanted = [k for k in carried if init.operands[k].opcode == "constant"]
+        wanted = [k for k in carried if init.operands[k].is_constant]
         into_body = [k for k in wanted if body.root.operands[k].user_count > 1]
         tested = {r.tuple_index for r in elements_read(condition.parameter) if r.users}
         into_condition = [k for k in wanted if k in tested]
@@ -115,9 +115,7 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]
     for i in body.post_order():
         if has_side_effect(i) or i.opcode in ("after-all", "parameter") or i.control_predecessors:
             continue
-        if i.control_successors or not all(
-            o in hoisted or o in waiting or o.opcode == "constant" for o in i.operands
-        ):
+        if i.control_successors or not all(o in hoisted or o in waiting or o.is_constant for o in i.operands):
             continue
         if i.opcode in _NOT_ALONE or custom_call_target(i) == "Sharding":
             if i.opcode != "constant":

@@ -71,7 +71,7 @@ def new_loop(
 def drop_unused(computation: Computation) -> None:
     """Take out all that nothing reads and that does nothing else."""
     for i in reversed(computation.post_order()):
-        if i.users or i.is_root or i.opcode == "parameter" or has_side_effect(i):
+        if i.users or i.is_root or i.is_parameter or has_side_effect(i):
             continue
         if not i.has_control_dependencies:
             computation.remove_instruction(i)

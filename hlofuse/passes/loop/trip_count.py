@@ -134,7 +134,7 @@ def counts_to_an_argument(loop: Instruction) -> bool:
         _increment(_trace(body.root.operands[k]), body.parameter, k)
         for k in read - {x.tuple_index for x in carried_unchanged(body)}
     ]
-    is_given = any(i.opcode == "parameter" for i in given) and all(i.shape.is_effective_scalar for i in given)
+    is_given = any(i.is_parameter for i in given) and all(i.shape.is_effective_scalar for i in given)
     return is_given and len(counts) == 1 and counts[0] is not None
 
 
@@ -194,7 +194,7 @@ def _increment(
 ) -> Instruction | None:
     """The constant that `x` adds to an element of the parameter; None for anything else."""
     for variable, constant in (x.operands, x.operands[::-1]) if x.opcode == "add" else ():
-        if constant.opcode == "constant" and is_element(source(variable), parameter, index):
+        if constant.is_constant and is_element(source(variable), parameter, index):
             return constant
     return None
 
@@ -239,7 +239,7 @@ def _annotate(loop: Instruction) -> bool:
         for user in list(loop.users):
             if user.opcode == "get-tuple-element" and user.tuple_index == counter.index:
                 user.replace_all_uses_with(make.scalar(user, user.element_type, last))
-    elif init.operands[index].opcode == "constant":
+    elif init.operands[index].is_constant:
         return False
     config["known_induction_variable"] = {"tuple_index": str(index)}
     config["dynamic_variables"] = []

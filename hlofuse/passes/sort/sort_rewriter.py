@@ -71,7 +71,7 @@ def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | N
 
 
 def _parameter(x: Instruction) -> int | None:
-    return x.parameter_number if x.opcode == "parameter" else None
+    return x.parameter_number if x.is_parameter else None
 
 
 def _canonical_parameter(x: Instruction) -> int | None:
@@ -335,7 +335,7 @@ def _without_unread(sort: Instruction) -> bool:
         return False
     compare = sort.to_apply
     read = {user.tuple_index for user in sort.users}
-    read |= {p.parameter_number // 2 for p in compare if p.opcode == "parameter" and p.users}
+    read |= {p.parameter_number // 2 for p in compare if p.is_parameter and p.users}
     if len(read) == sort.operand_count or not read:
         return False
     remaining = sorted(read)

@@ -21,9 +21,9 @@ def value_of(x: Instruction) -> Instruction:
     while True:
         if x.opcode == "bitcast":
             x = x.operand
-        elif x.opcode == "fusion" and x.fused_root.opcode != "tuple":
+        elif x.is_fusion and x.fused_root.opcode != "tuple":
             x = x.fused_root
-        elif x.opcode == "parameter" and (fusion := x.fusion_around) is not None:
+        elif x.is_parameter and (fusion := x.fusion_around) is not None:
             x = fusion.operands[x.parameter_number]
         else:
             return x
@@ -37,7 +37,7 @@ def is_product(x: Instruction) -> bool:
     """True for a matrix product, whoever computes it."""
     if x.opcode == "custom-call":
         return "gemm" in (x.raw("custom_call_target") or "")
-    return x.opcode == "dot" or (x.opcode == "fusion" and any(i.opcode == "dot" for i in x.fused_computation))
+    return x.opcode == "dot" or (x.is_fusion and any(i.opcode == "dot" for i in x.fused_computation))
 
 
 def _has_form(x: Instruction, form: tuple[Any, ...]) -> bool:
@@ -133,7 +133,7 @@ def has(instructions: Iterable[Instruction], *opcodes: str) -> bool:
 def is_constant(x: Instruction, value: int | None = None) -> bool:
     """True for a scalar constant, broadcast or not."""
     constant = source(x)
-    return constant.opcode == "constant" and (value is None or scalar_of(constant) == value)
+    return constant.is_constant and (value is None or scalar_of(constant) == value)
 
 
 def is_below_zero(x: Instruction) -> bool:
@@ -143,9 +143,9 @@ def is_below_zero(x: Instruction) -> bool:
 
 def sum_of(x: Instruction | None) -> Instruction | None:
     """The sum that `x` is, or that a library call takes first."""
-    inside = x.fused_computation if x is not None and x.opcode == "fusion" else [x]
+    inside = x.fused_computation if x is not None and x.is_fusion else [x]
     sums = [i for i in inside if i is not None and i.opcode == "reduce" and combines_by(i, "add")]
-    is_first = len(sums) == 1 and (sums[0] is x or sums[0].operand.opcode == "parameter")
+    is_first = len(sums) == 1 and (sums[0] is x or sums[0].operand.is_parameter)
     return sums[0] if is_first else None
 
 
@@ -162,5 +162,5 @@ def is_masked(x: Instruction) -> bool:
 def combines_by(x: Instruction, opcode: str) -> bool:
     """True for a reduction or scatter by this operation of the two values as they are."""
     root = x.to_apply.root if x.called_computations else x
-    given = {o for o in root.operands if o.opcode == "parameter"}
+    given = {o for o in root.operands if o.is_parameter}
     return root is not x and root.opcode == opcode and len(given) == root.operand_count

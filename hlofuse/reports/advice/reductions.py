@@ -45,7 +45,7 @@ def _constant_operand(x: Instruction) -> Instruction | None:
     """The scalar constant by which a product scales, or which a sum adds, broadcast or not."""
     if x.opcode not in ("multiply", "add"):
         return None
-    found = (s for s in map(source, x.operands) if s.opcode == "constant" and scalar_of(s) is not None)
+    found = (s for s in map(source, x.operands) if s.is_constant and scalar_of(s) is not None)
     return next(found, None)
 
 

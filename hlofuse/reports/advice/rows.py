@@ -527,7 +527,7 @@ def _combined(
     new: Instruction,
 ) -> Instruction | None:
     root = x.to_apply.root
-    if root.opcode == "parameter":
+    if root.is_parameter:
         return new if root.parameter_number else old
     if root.operand_count != 2 or not combines_by(x, root.opcode):
         return None

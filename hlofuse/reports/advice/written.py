@@ -447,7 +447,7 @@ def generated_code_note(module: Module) -> Iterator[str]:
     compiled = dict[object, Instruction]()
     for computation in launched_computations(module):
         for x in computation:
-            if x.opcode == "fusion":
+            if x.is_fusion:
                 compiled.setdefault(keys.computation(x.fused_computation), x)
             elif is_small_call(x):
                 compiled[x] = x

@@ -90,7 +90,7 @@ def _profile(
 
 
 def _what(kernel: Instruction) -> str:
-    if kernel.opcode == "fusion":
+    if kernel.is_fusion:
         counted = Counter(i.opcode for i in computed_in(kernel) if i.opcode not in _SILENT)
         parts = [f"{op}×{n}" if n > 1 else op for op, n in sorted(counted.items())]
         return f"{kernel.fusion_kind}: {', '.join(parts) or 'copies'}"

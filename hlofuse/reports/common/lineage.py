@@ -36,7 +36,7 @@ class Lineage:
         self._members: dict[str, dict[str, None]] = {}
         self._kernels: dict[str, dict[str, None]] = {}
         for x in outer:
-            if x.opcode == "fusion" and x.called:
+            if x.is_fusion and x.called:
                 names = (name for part in (*x.fused_computation, x) for name in names_in(part.origin))
                 self._members[x.name] = dict.fromkeys(
                     self._input[name].name for name in names if name in self._input
@@ -56,7 +56,7 @@ class Lineage:
             origin = self.origin(name)
             x = self._final.get(origin)
             if x is not None and x.opcode == "get-tuple-element" and x.name != origin:
-                x = x.operand if x.operand.opcode == "fusion" else x
+                x = x.operand if x.operand.is_fusion else x
             found = self._ended[name] = x.name if x is not None else name
         return found
 

@@ -92,7 +92,7 @@ def kernels_of(module: Module) -> tuple[FusedKernel, ...]:
 
 
 def _opcodes_inside(kernel: Instruction) -> Iterator[str]:
-    if kernel.opcode == "fusion" and kernel.called:
+    if kernel.is_fusion and kernel.called:
         for i in computed_in(kernel):
             if i.opcode not in ("constant", "tuple"):
                 yield i.opcode
@@ -131,7 +131,7 @@ def _producers(value: Instruction) -> Iterator[Instruction]:
             stack.append((x.operand, index))
         elif x.opcode == "call" and x.called and not is_kernel(x):
             stack.append((x.to_apply.root, index))
-        elif x.opcode == "parameter" and callers and all(c.opcode == "call" for c in callers):
+        elif x.is_parameter and callers and all(c.opcode == "call" for c in callers):
             stack += [(c.operands[x.parameter_number], index) for c in callers]
         else:
             yield x
@@ -318,7 +318,7 @@ def recreated_boundaries(
         content = frozenset(m for m in facts.lineage.members(name) if m in facts.before)
         names_[_telling(content, facts)] = name
     for kernel in kernels(module):
-        is_whole = kernel.opcode == "fusion" and kernel.called and kernel.fusion_kind != "kCustom"
+        is_whole = kernel.is_fusion and kernel.called and kernel.fusion_kind != "kCustom"
         members = kernel.fused_computation if is_whole else (kernel,)
         content = frozenset(merged.get(i.name, i.name) for i in members if i.opcode != "parameter")
         if (new := names_.get(_telling(content, facts))) is not None:

@@ -124,7 +124,7 @@ def reason(
     x = source = array.instruction
     while source.operand_count == 1 and opcodes_in(source) <= _ORDER:
         source = source.operand
-    if source.opcode == "parameter" and source.parent.is_entry:
+    if source.is_parameter and source.parent.is_entry:
         is_same = source.shape == x.shape and "transpose" not in opcodes_in(x)
         return f"a copy of {argument_name(source)}{'' if is_same else ' in another order'}"
     start = assigned.live.ranges[array.value][0]

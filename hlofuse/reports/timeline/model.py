@@ -312,7 +312,7 @@ def _step(
 
 
 def _size(module: Module, backend: str) -> Size:
-    fusions = sum(i.opcode == "fusion" for i in module.instructions())
+    fusions = sum(i.is_fusion for i in module.instructions())
     launched = len(launches(module, backend))
     return Size(module.instruction_count, launched, fusions, outermost_loops(module))
 

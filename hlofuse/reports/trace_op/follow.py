@@ -313,7 +313,7 @@ def location_of(i: Instruction) -> Location:
 
 def _kernel(i: Instruction) -> FinalKernel:
     outer = i.to_apply.root if i.opcode == "async-start" and i.called else i
-    inside = [x.opcode for x in computed_in(outer)] if outer.opcode == "fusion" else []
+    inside = [x.opcode for x in computed_in(outer)] if outer.is_fusion else []
     return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), outer.computation_name)
 
 
@@ -337,7 +337,7 @@ def _values(found: Instruction) -> tuple[Instruction, ...]:
     """The values an instruction stands for: a fusion's results, the elements of a tuple."""
 
     def parts(i: Instruction) -> list[Instruction]:
-        if i.opcode == "fusion" and i.called:
+        if i.is_fusion and i.called:
             return [i.fused_root]
         return i.operands[::-1] if i.opcode in ("tuple", "get-tuple-element") else []
 

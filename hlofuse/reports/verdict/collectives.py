@@ -223,9 +223,9 @@ def _is_cut(x: Instruction) -> bool:
 
 def _before(x: Instruction) -> Iterable[Instruction]:
     """The values of which `x` is computed, also in the iteration before."""
-    if x.opcode == "parameter" and (fusion := x.fusion_around) is not None:
+    if x.is_parameter and (fusion := x.fusion_around) is not None:
         return [fusion.operands[x.parameter_number]]
-    is_carried = x.opcode == "get-tuple-element" and x.operand.opcode == "parameter"
+    is_carried = x.opcode == "get-tuple-element" and x.operand.is_parameter
     return [x.parent.root.operands[x.tuple_index]] if is_carried else x.operands
 
 

@@ -146,7 +146,7 @@ def side_of(i: Instruction | None) -> KernelSide | None:
     if i is None:
         return None
     contents: Strings = ()
-    if i.opcode == "fusion":
+    if i.is_fusion:
         contents = tuple(x.opcode for x in i.fused_computation.post_order() if x.opcode not in _QUIET)
     operands, where = tuple(o.name for o in i.operands), i.computation_name
     return KernelSide(i.name, i.opcode, i.fusion_kind, str(i.shape), where, operands, contents)

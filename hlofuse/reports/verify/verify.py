@@ -277,7 +277,7 @@ class _Comparison:
 
     def fusion_names(self, before: Module, actual: Module, xla: Module) -> tuple[int, int]:
         """The number of XLA's new fusions with an equal one of the same name, and of all new ones."""
-        old = {i.name for i in before.instructions() if i.opcode == "fusion"}
+        old = {i.name for i in before.instructions() if i.is_fusion}
         own = self._strict.module(actual).names()
         named = total = 0
         for key, names in self._strict.module(xla).names().items():

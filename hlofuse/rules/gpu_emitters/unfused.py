@@ -39,7 +39,7 @@ class GpuKernel(Record):
 
     @property
     def config_kind(self) -> str:
-        config = self.summary.config if self.instruction.opcode == "fusion" else None
+        config = self.summary.config if self.instruction.is_fusion else None
         return config.kind if config is not None else ""
 
     @property

@@ -108,7 +108,7 @@ _KINDS = {
 
 
 def make_fusion(instruction: Instruction, kind: str) -> None:
-    if instruction.opcode == "fusion":
+    if instruction.is_fusion:
         set_fusion_kind(instruction, kind)
     else:
         convert_to_fusion(instruction, kind)
@@ -132,7 +132,7 @@ def fuse_constants(
             name = user.name
             # With a constant in, the kernel has the same roots and heroes.
             kind = kinds.get(user) or kind_of(model.launch(user))
-            replaced = [constant.name] if user.opcode == "fusion" else [constant.name, name]
+            replaced = [constant.name] if user.is_fusion else [constant.name, name]
             make_fusion(user, kind)
             append_producer(user, constant)
             kinds[user] = kind
@@ -287,7 +287,7 @@ class Driver:
         bitcast = is_fusible_bitcast(producer, self._release)
         rule = BITCAST_FIRST if bitcast else PAYS
         figures = {} if bitcast else {"us_saved": microseconds(priority)}
-        inside = Inside(producer) if producer.opcode == "fusion" and not extra else None
+        inside = Inside(producer) if producer.is_fusion and not extra else None
         changed = False
         for consumer in consumers:
             if is_fusible_bitcast(consumer, self._release):
@@ -357,7 +357,7 @@ class Driver:
         make_fusion(consumer, kind)
         if extra_outputs:
             merge_extra_output(consumer, producer)
-        elif producer.opcode == "fusion":
+        elif producer.is_fusion:
             merge_fusion(consumer, producer, inside)
         else:
             append_producer(consumer, producer)

@@ -103,9 +103,7 @@ class Legality:
         self._by_structure = dict[SummaryPair, _Edge]()  # pairs that a rule from outside allows
         self.tilings = dict[PairId | None, Tiling | Refusal]()
         # Nothing becomes a Triton fusion unless a neighbour is one already. Only then do pairs have tilings.
-        self._has_triton = any(
-            is_generic_triton_fusion(x) for x in module.instructions() if x.opcode == "fusion"
-        )
+        self._has_triton = any(is_generic_triton_fusion(x) for x in module.instructions() if x.is_fusion)
         numbered = [x for x in module.instructions() if self._has_triton and may_be_fused(x, model.release)]
         self.ids = StructuralIds(numbered)
 

@@ -242,7 +242,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
     )
     if not is_reversed and _is_of_one_dimension(conv) and kernel.operand.opcode == "reverse":
         raise NotRepresentable("the gradient of a convolution in one dimension")
-    is_trivial = kernel.opcode == "constant" or all(d.size == 1 for d in window)
+    is_trivial = kernel.is_constant or all(d.size == 1 for d in window)
     if not is_reversed and not (is_trivial and any(d.base_dilation != 1 for d in window)):
         return None
     if any(d.stride != 1 or d.window_dilation != 1 or d.window_reversal for d in window):
@@ -261,7 +261,7 @@ def _backward_input(conv: Instruction) -> _Call | None:
         )
     if kernel.opcode == "reverse":
         kernel = kernel.operand
-    elif kernel.opcode == "constant":
+    elif kernel.is_constant:
         spatial = labels.kernel_spatial_dimensions
         kernel = added(conv, "reverse", kernel.shape, [kernel], dimensions=spatial)
     swapped = ConvolutionDimensionNumbers(

@@ -46,7 +46,7 @@ def is_supported(hlo: Instruction, device: DeviceDescription) -> bool:
         ]
         if not all(_is_data_type(t, device) for t in types):
             return False
-        if hlo.opcode == "constant":
+        if hlo.is_constant:
             return True
         return bool(hlo.operands) and is_elementwise_for_triton(hlo.opcode, hlo.operand.element_type)
     if hlo.opcode == "bitcast":
@@ -506,7 +506,7 @@ def _is_small_input(operand: Instruction) -> bool:
 
 
 def _is_effective_parameter(hlo: Instruction) -> bool:
-    return hlo.through("bitcast", "get-tuple-element").opcode == "parameter"
+    return hlo.through("bitcast", "get-tuple-element").is_parameter
 
 
 def _orders(
@@ -538,6 +538,6 @@ def _orders(
 
 def added_parameters(hlo: Instruction) -> int:
     """`NumAddedParameters`."""
-    if hlo.opcode == "parameter" or (hlo.opcode == "constant" and hlo.rank):
+    if hlo.is_parameter or (hlo.is_constant and hlo.rank):
         return 0
     return hlo.operand_count - 1

@@ -220,7 +220,7 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
     if plan is None:
         return False
     for i, shape, dimensions in plan:
-        if i.opcode == "parameter":
+        if i.is_parameter:
             number = i.parameter_number
             for caller in callers:
                 caller.replace_operand(number, derived(caller, "bitcast", shape, [caller.operands[number]]))
@@ -353,7 +353,7 @@ class TileableFusion:
             if candidate.opcode in _VIEWS:
                 candidate = self._hoist(candidate)
             original = self._original.get(candidate, candidate)
-            if not _should_take(candidate, original, fusion, path) or candidate.opcode == "parameter":
+            if not _should_take(candidate, original, fusion, path) or candidate.is_parameter:
                 continue
             if _divides_tiles(candidate, fusion, path) and self._tilings.can_tile(candidate, fusion):
                 operands = list(candidate.operands)
@@ -366,11 +366,11 @@ class TileableFusion:
         put = partial(self._put, view, source)
         if shape.element_type != source.element_type:
             return view
-        if source.opcode == "parameter":
+        if source.is_parameter:
             return _narrowed(source, shape) or view
         if source.opcode in _VIEWS:
             return self._hoist(put(_view(source.operand, shape)))
-        if source.opcode == "constant":
+        if source.is_constant:
             values = values_of(source) if source.shape.is_effective_scalar else None
             return put(make.constant(view, shape, values)) if values else view
         if source.opcode in ("broadcast", "transpose"):
