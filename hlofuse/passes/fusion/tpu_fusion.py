@@ -231,7 +231,7 @@ class Prediction(OnlySkipped):
 
 
 def _read_by(kernel: Instruction) -> list[tuple[Instruction, Instruction]]:
-    """Who reads the result, as it is or through a bitcast, each after what it reads."""
+    """Readers of the result, as it is or through a bitcast, each after what it reads."""
     views = [kernel, *(u for u in kernel.users if u.opcode == "bitcast")]
     return [(x, u) for x in views for u in x.users if u.opcode != "bitcast"]
 

@@ -20,7 +20,7 @@ class Link(Record, eq=False):
 
 
 class Links:
-    """Those of one module, for computations that come callees first."""
+    """The links of one module, for computations that come callees first."""
 
     def __init__(self, layouts: LayoutAssignment, computations: list[Computation]) -> None:
         links = [_links_of(layouts, c) for c in computations]
