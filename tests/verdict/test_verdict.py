@@ -521,16 +521,42 @@ def test_a_long_window_over_one_channel_has_no_time(hlofuse: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("sizes", "other", "is_noted"),
-    [("", "old", True), ("1024", "old", False), ("", "none", False), ("", "new", False)],
+    ("sizes", "other", "edit", "share"),
+    [
+        ("", "old", None, 0.79),
+        ("1024", "old", None, 0),
+        ("", "none", None, 0),
+        ("", "new", None, 0),
+        ("", "old", "multiply(old, g)", 0.42),  # half of a kernel with two results
+        ("", "old", "multiply(new, g)", 0),  # the other result needs it
+    ],
 )
 def test_arrays_that_one_condition_may_discard(
-    hlofuse: Run, tmp_path: Path, sizes: str, other: str, is_noted: bool
+    hlofuse: Run, tmp_path: Path, sizes: str, other: str, edit: str | None, share: float
 ) -> None:
     file = tmp_path / "chosen.hlo"
     text = (
         TEXTS["chosen"].replace("SIZES", sizes).replace("KEPT", other).replace("DIMS", "0" if sizes else "")
     )
+    if edit is not None:
+        kind = "f32[1024,1024]"
+        results = f"  other = {kind} {edit}\n  ROOT both = ({kind}, {kind}) tuple(r, other)\n}}"
+        text = text.replace("ROOT r", "r")
+        text = text[: text.rindex("}")] + results
     file.write_text(text)
     note = "computes what a condition may discard (a.py:3); jax.lax.cond computes it only if needed"
-    assert (note in hlofuse("explain", file, *H100, columns=160).out) == is_noted
+    out = hlofuse("explain", file, *H100, columns=160).out
+    assert (f"({share:.0%}) {note}" in out) == (note in out) == (share > 0)
+
+
+@pytest.mark.parametrize(
+    ("new", "is_noted"),
+    [("add(old, g)", False), ("reverse(g), dimensions={0}", True)],
+)
+def test_on_a_cpu_a_short_loop_leaves_out_what_is_discarded(
+    hlofuse: Run, tmp_path: Path, new: str, is_noted: bool
+) -> None:
+    file = tmp_path / "chosen.hlo"
+    text = TEXTS["chosen"].replace("SIZES", "").replace("KEPT", "old").replace("DIMS", "")
+    file.write_text(text.replace("add(old, g)", new))
+    assert ("what a condition may discard" in hlofuse("explain", file, "--target", "cpu").out) == is_noted

@@ -9,11 +9,12 @@ from hlofuse.account.account import totals_of
 from hlofuse.account.bound import ProgramFloor, fusion_floor, kind_of_work, program_floor
 from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
-from hlofuse.analysis.kernels import end_of
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.kernels import end_of, inside
 from hlofuse.analysis.launches import command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
-from hlofuse.ir import Instruction, Module, Predicate, replace
+from hlofuse.ir import Instruction, Module, Predicate, reach, replace, values
 from hlofuse.passes.loop.parts import loops_of
 from hlofuse.passes.loop.trip_count import awaited_elements, counts_to_an_argument, trip_count
 from hlofuse.releases import Release, Span
@@ -143,20 +144,42 @@ def verdict(
 
 def _discarded(account: Account, facts: Facts) -> tuple[float, Place] | None:
     """Microseconds, without launches, of kernels whose results one condition may discard, and the first."""
-    rows = [r for r in account.rows if r.us is not None and _may_be_discarded(end_of(r.instruction))]
-    us = sum((r.us - r.launch_us) * r.runs for r in rows if r.us is not None)
+    found = []
+    for r in account.rows:
+        part = _discarded_part(end_of(r.instruction))
+        if part and r.us is not None and not (account.times and _is_left_out(r.instruction)):
+            found.append((part * (r.us - r.launch_us) * r.runs, r.instruction))
+    us = sum(own for own, _ in found)
     is_much = us >= _ROUNDING * (account.totals.compared_us or inf)
-    return (us, facts.final_place(rows[0].instruction)) if is_much else None
+    return (us, facts.final_place(found[0][1])) if is_much else None
 
 
-def _may_be_discarded(x: Instruction) -> bool:
-    """True for a choice by one condition between a given array and a computed one, or a tuple with one."""
+def _discarded_part(x: Instruction) -> float:
+    """1 for a choice by one condition between a given array and a computed one; of a tuple these by bytes."""
     if x.opcode == "tuple":
-        return any(map(_may_be_discarded, x.operands))
+        return sum(_discarded_part(o) * o.byte_size for o in x.operands) / max(x.byte_size, 1)
     if x.opcode != "select" or source(x.operand).sizes or not x.sizes:
-        return False
-    sides = [o.through("bitcast", "copy").opcode for o in x.operands[1:]]
-    return sides.count("parameter") == 1 and {"constant", "broadcast"}.isdisjoint(sides)
+        return 0
+    sides = {o.through("bitcast", "copy").opcode: o for o in x.operands[1:]}
+    if "parameter" not in sides or len(sides) == 1 or not {"constant", "broadcast"}.isdisjoint(sides):
+        return 0
+    computed = [o for opcode, o in sides.items() if opcode != "parameter"]
+    readers = reach(computed, lambda i: [] if i.opcode == "select" else i.users)
+    return int(all(i.opcode != "tuple" for i in readers))  # or another result needs it
+
+
+def _is_left_out(kernel: Instruction) -> bool:
+    """True where LLVM may have a loop for each outcome on a CPU: measured up to 30 operations on an element,
+    each chosen value read by its choice alone."""
+    large = (i for i in inside(kernel) if i.is_array and i.element_count > 1)
+    own = [i for i in large if i.opcode not in _VIEWS]
+    chosen = (o for i in own if i.opcode == "select" for o in i.operands[1:] if o.opcode != "parameter")
+    is_simple = all(i.opcode in ELEMENTWISE_OPCODES for i in own) and all(o.user_count == 1 for o in chosen)
+    return is_simple and len(own) <= _SHORT
+
+
+_VIEWS = values("bitcast broadcast constant copy")
+_SHORT = 40  # operations
 
 
 def verdict_as_it_is(
