@@ -335,7 +335,7 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
             if not _is_of_device(reader.operands[1:], fusion):
                 return None
             windows = [u for u in reader.users if u.opcode == "reduce-window"]
-            results = windows if len(windows) == reader.user_count else [reader]
+            results = windows if 0 < len(windows) == reader.user_count else [reader]
             largest = max(largest, *(i.element_count for i in results))
     return value.element_count // largest if largest and value.is_array else None
 

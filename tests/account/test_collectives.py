@@ -335,6 +335,15 @@ def test_an_array_gathered_to_keep_a_part(changed: dict[str, object], share: int
         assert (found.gathered_bytes, found.is_whole, len(found.gathers)) == (4096, True, 1)
 
 
+def test_a_slice_that_is_all_of_a_kernel_keeps_its_part() -> None:
+    lines = RESHARD.format(**DIVIDED).replace("  s = ", "  ROOT s = ").split("\n")
+    (gather,) = Account(
+        parse_module("\n".join(x for x in lines if "negate" not in x)), backend="gpu"
+    ).collectives
+    assert gather.resharding is not None
+    assert gather.resharding.share == 4
+
+
 def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> None:
     (tmp_path / "reshard.hlo").write_text(RESHARD.format(**DIVIDED))
     options = [tmp_path / "reshard.hlo", "--target", "gpu", "--device", "h100_sxm"]
