@@ -69,7 +69,7 @@ class Worker:
         return {"given": given, "text": found.hlo_modules()[0].to_string()}
 
     def run(self, key: str, scales: list[float], seed: int, limits: dict[str, int]) -> dict[str, Any]:
-        """Run on random inputs, `a` also on moved ones, others compared with it; `limits` as in `time`."""
+        """Run on random inputs, `a` also on moved ones, others compared with it; see `index_limits`."""
         rows = []
         for place in ((n, sign) for n in range(len(scales)) for sign in (0, 1, -1)):
             random, scale = self.np.random.default_rng([seed, *map(abs, place)]), scales[place[0]]
@@ -100,11 +100,7 @@ class Worker:
         inputs: str | None,
         limits: dict[str, int],
     ) -> dict[str, Any]:
-        """Times of programs in microseconds, run in turns on the same inputs for so long.
-
-        The inputs are random, or the arrays of an npz file, in their order. `limits` has the lengths from
-        which inputs choose elements, by their number.
-
+        """Times of programs in microseconds, run in turns on the same inputs for so long: see `Judge.time`.
         `runs` are those of each program. With `profile`, `kernels` has the launches of each instruction in
         one run, and their least time: from the start to the end that XLA reports, with its tasks."""
         arrays = {}

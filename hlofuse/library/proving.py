@@ -239,10 +239,10 @@ def _judged(
             verdict, values = "", VALUES
             if module is not None and number < _JUDGED:
                 with suppress(HlofuseError):
-                    verdict = judge.judge(start, module).verdict
-                    if verdict == "different":  # as where a number outside of a table had a row of zeros
-                        verdict = judge.judge(start, module, in_range=True).verdict
-                        values = f"{VALUES} for indices in range"
+                    judged = judge.judge(start, module)
+                    verdict = judged.verdict
+                    if judged.in_range:  # as where a number outside of a table had a row of zeros
+                        verdict, values = "same", f"{VALUES} for indices in range"
             if verdict == "same":
                 s = replace(s, trial=replace(s.trial, how=f"{COMPILED}, {values}"))
             if verdict != "different":

@@ -127,6 +127,17 @@ def test_a_module_after_passes_is_judged_by_its_operations(process: Judge) -> No
         assert process.judge(parse_module(a), parse_module(b)).verdict == verdict
 
 
+def test_an_index_out_of_range_is_named(process: Judge) -> None:
+    head = "HloModule m\nENTRY e { t = f32[40] parameter(0)  i = s32[1] parameter(1)  j = s32[] reshape(i)"
+    row = "r = f32[1] dynamic-slice(t, j), dynamic_slice_sizes={1}"
+    tested = "z = s32[1] constant({0})  p = pred[1] compare(i, z), direction=GE  o = f32[1] constant({0})"
+    for chosen, in_range in (("r, o", True), ("o, r", False)):
+        b = f"{head}  {row}  {tested}  ROOT s = f32[1] select(p, {chosen}) }}"
+        found = process.judge(parse_module(f"{head}  ROOT {row} }}"), parse_module(b), seed=1)
+        assert (found.verdict, found.in_range) == ("different", in_range)
+        assert ("same for indices in range" in found.reason) == in_range
+
+
 def test_what_cannot_be_told(process: Judge) -> None:
     start = "HloModule m\nENTRY e { x = f32[4] parameter(0)  n = f32[4] abs(x)  b = f32[4] negate(n)"
     log, sqrt = (parse_module(f"{start}  ROOT r = f32[4] {o}(b) }}") for o in ("log", "sqrt"))
