@@ -1,5 +1,5 @@
-// A picture opened by itself fits the window, or has its natural size where its text would be too small, if a box
-// is at its upper left. One with a focus that is too large for the window opens on all that is in focus. The wheel
+// A picture opened by itself fits the window, or has its natural size where its text would be too small, or the
+// window's width without a box at its upper left. One with a focus that is too large for the window opens on all that is in focus. The wheel
 // zooms at the pointer, dragging pans; a double click or 0 fits the whole picture, and once more returns or zooms.
 (() => {
   "use strict";
@@ -35,7 +35,7 @@
     place(fits || marked.length ? whole() : POINT);
     const boxes = [...svg.querySelectorAll(".node:not([id^=legend])")].map((e) => e.getBoundingClientRect());
     if (!fits && marked.length) frame(marked);
-    else if (boxes.every((box) => box.right > innerWidth || box.bottom > innerHeight)) place(whole());
+    else if (boxes.every((box) => box.right > innerWidth || box.bottom > innerHeight)) place(Math.min(POINT, innerWidth / width));
   };
   const zoom = (factor, x, y) => {
     const scale = Math.min(16, Math.max(whole() / 2, view.scale * factor));
