@@ -119,7 +119,7 @@ def print_check(check: Check, console: Console, limit: int = 0) -> None:
             _finding(f, console, seen)
         if m.verdict is not None:
             for line in answer_lines(m.verdict):
-                _hanging(console, " " * 6, line)
+                _hanging(console, " " * 2, line)
     for f in check.others:
         _hanging(console, " " * 6, f"{printable(f.module)}: {f.message}", _STYLES[f.level])
 
