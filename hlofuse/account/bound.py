@@ -208,7 +208,7 @@ def open_end(row: Launched) -> str:
     if work == "convolutions" and _copies_windows(x):
         return "library convolution that only copies windows: gather or slice them"
     if taps := taps_of_one_channel(x):
-        return f"convolution of one channel, {taps:,} taps: fftconvolve takes fewer operations"
+        return f"convolution of one channel, {taps:,} taps: fftconvolve may take fewer operations"
     if work == "sorts" and not is_radix_sort(x):
         return f"XLA's own sort{_reason_against_cub(end_of(x))}"
     if custom_call_target(x) in _ONE_BY_ONE and (count := math.prod(x.operand.sizes[:-2])) > 1:

@@ -512,7 +512,7 @@ def test_an_estimated_gain_within_the_error_is_worth_trying(
 
 def test_a_long_window_over_one_channel_has_no_time(hlofuse: Run, tmp_path: Path) -> None:
     file = tmp_path / "channel.hlo"
-    named = "Not fully estimated, measure: k (convolution of one channel, 225 taps: fftconvolve takes fewer"
+    named = "Not fully estimated, measure: k (convolution of one channel, 225 taps: fftconvolve may"
     for size, is_long in ((15, True), (14, False)):
         file.write_text(TEXTS["channel"].replace("SIZE", str(size)))
         out = hlofuse("explain", file, *H100, columns=160).out
