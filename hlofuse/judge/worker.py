@@ -101,8 +101,7 @@ class Worker:
         limits: dict[str, int],
     ) -> dict[str, Any]:
         """Times of programs in microseconds, run in turns on the same inputs for so long: see `Judge.time`.
-        `runs` are those of each program. With `profile`, `kernels` has the launches of each instruction in
-        one run, and their least time: from the start to the end that XLA reports, with its tasks."""
+        With `profile`, `kernels` has the launches of each instruction in one run, and their least time."""
         arrays = {}
         for key in keys:
             random, shapes = self.np.random.default_rng(0), self.programs[key][1]

@@ -5,7 +5,7 @@ from math import isnan, nan
 from textwrap import wrap
 
 from hlofuse.account import Totals
-from hlofuse.cost.cpu.device import CpuDevice
+from hlofuse.cost.cpu.device import CpuDevice, cpu_names
 from hlofuse.format import (
     broken,
     bytes_text,
@@ -63,7 +63,7 @@ def totals_line(t: Totals) -> str:
 def times_lines(v: Verdict) -> Iterator[str]:
     """The CPU that the times are estimated for, and the kernels whose time is not known."""
     if v.cpu is not None:
-        yield f"Times: estimates for {cpu_title(v.cpu, v.totals)}; hlofuse calibrate measures yours"
+        yield f"Times: estimates for {cpu_title(v.cpu, v.totals)}"
     if v.totals.call_us > 0.5 * (v.totals.us or 0.0) and not v.totals.per_iteration:
         yield "Several steps (a loop) or inputs (a batch) in one program share its call"
     unknown = [
@@ -82,7 +82,8 @@ def cpu_title(cpu: CpuDevice, t: Totals) -> str:
     what = "estimated part" if t.without_time or t.per_iteration else "total"
     similar = f", the most similar to {cpu.similar_to}" if cpu.similar_to else ""
     name = f"{printable(cpu.name)} ({plural(cpu.threads, 'thread')}){similar}"
-    return f"{name}, {what} within {cpu.error('total'):.1f}×"
+    hint = "; hlofuse calibrate measures yours" if cpu.name in cpu_names() else ""
+    return f"{name}, {what} within {cpu.error('total'):.1f}×{hint}"
 
 
 def counting_lines(v: Verdict) -> Iterator[str]:
