@@ -63,7 +63,7 @@ def taps_of_one_channel(call: Instruction) -> int:
     if custom_call_target(x) != "__cudnn$convForward":
         return 0
     taps = math.prod(d.size for d in window_of(x))
-    return taps if taps == x.operands[1].element_count and taps >= _LONG_WINDOW else 0
+    return taps if taps >= _LONG_WINDOW and taps in [o.element_count for o in x.operands[1:2]] else 0
 
 
 def bytes_over_link(kernel: Instruction) -> int:
