@@ -103,11 +103,11 @@ def _links_of(layouts: LayoutAssignment, computation: Computation) -> list[Link]
     links = []
     for x in computation.post_order():
         if x.opcode == "while":
-            sides = x.operand, body_of(x).parameters[0], condition_of(x).parameters[0], body_of(x).root, x
+            sides = x.operand, body_of(x).parameter, condition_of(x).parameter, body_of(x).root, x
             links.append(Link(_groups(layouts, *sides), [], True))
         elif x.opcode == "conditional":
             for k, branch in enumerate(x.called_computations):
-                given = _groups(layouts, x.operands[k + 1], branch.parameters[0])
+                given = _groups(layouts, x.operands[k + 1], branch.parameter)
                 links.append(Link(given, _groups(layouts, branch.root, x), not k))
     return links
 

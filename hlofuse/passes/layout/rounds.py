@@ -224,7 +224,7 @@ def _copy_operand(
     operand = user.operands[number]
     if user.opcode == "conditional" and number > 0 and operand.user_count == 1:
         branch = layouts.constraint_of(user.called_computations[number - 1])
-        parameter = branch.computation.parameters[0]
+        parameter = branch.computation.parameter
         parameter.shape = branch.parameters[0] = operand.shape
         replace_users(list(parameter.users), parameter, copied(parameter, shape))
         return

@@ -336,9 +336,9 @@ def _sum_one_first(x: Instruction) -> bool:
     """A sum of products over several dimensions is taken over one of them first, as a product."""
     for d in x.dimensions if len(x.dimensions) > 1 else ():
         value = make.copy_of(x.operand, x.operand.operands)
-        inner = make.reduce(x, value, x.operands[1], [d], x.to_apply)
+        inner = make.reduce(x, value, x.second, [d], x.to_apply)
         rest = [k - (k > d) for k in x.dimensions if k != d]
-        total = make.reduce(x, inner, x.operands[1], rest, x.to_apply)
+        total = make.reduce(x, inner, x.second, rest, x.to_apply)
         if product_of_sums(inner, "multiply"):
             return replace(x, total)
     return False
