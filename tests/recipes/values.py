@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hlofuse.account import Observed
 from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.ir import print_module
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.fusing import inline_calls
@@ -34,6 +35,7 @@ _FOREIGN = {
     "rng-get-and-update-state", "rng-bit-generator", "rng", "infeed", "send", "recv", "ragged-dot",
 }  # fmt: skip
 _ELIDED = "{...}"
+_JUDGED: dict[tuple[str, str], Judgement] = {}  # by the texts of both modules
 _DEVICES = 4  # of a stand-in for a collective, all of which hold the same
 
 
@@ -99,7 +101,10 @@ def judged(judge: Judge, before: Module, after: Module) -> Judgement:
         results = [o for o in old.operands if o.name in remaining]
         a.entry.root = make.tuple_of(old, results) if new.opcode == "tuple" else results[0]
         HloDCE().run(a, OnlySkipped())
-    return judge.judge(a, b, scales=(1.0,))
+    key = print_module(a), print_module(b)
+    if key not in _JUDGED:
+        _JUDGED[key] = judge.judge(a, b, scales=(1.0,))
+    return _JUDGED[key]
 
 
 def _plain(shape: Shape) -> Shape:
