@@ -102,8 +102,7 @@ def judged(judge: Judge, before: Module, after: Module) -> Judgement:
         a.entry.root = make.tuple_of(old, results) if new.opcode == "tuple" else results[0]
         HloDCE().run(a, OnlySkipped())
     key = print_module(a), print_module(b)
-    if key not in _JUDGED:
-        _JUDGED[key] = judge.judge(a, b, scales=(1.0,))
+    _JUDGED[key] = _JUDGED.get(key) or judge.judge(a, b, scales=(1.0,))
     return _JUDGED[key]
 
 
@@ -132,9 +131,7 @@ def _collective(x: Instruction) -> Instruction:
     part = x.operands[0]
     if x.opcode == "all-gather":
         (along,) = x.dimensions
-        return make.concatenate(
-            x, [part] * (x.shape.dimensions[along] // part.shape.dimensions[along]), along
-        )
+        return make.concatenate(x, [part] * (x.sizes[along] // part.sizes[along]), along)
     found = part
     for _ in range(_DEVICES - 1):
         found = make.binary(x, x.called_computations[0].root.opcode, found, part)
@@ -144,8 +141,7 @@ def _collective(x: Instruction) -> Instruction:
 def _stand_in(x: Instruction) -> Instruction:
     """A function of all elements of the operands, another one for each element of the result."""
     arrays = [_flat(x, o) for o in x.operands if o.shape.is_array]
-    numbers = make.iota(x, Shape("f32", (64,)), 0)
-    whole = make.concatenate(x, [*arrays, numbers], 0)
+    whole = make.concatenate(x, [*arrays, make.iota(x, Shape("f32", (64,)), 0)], 0)
     zero = make.scalar(x, "f32", 0.0)
     total = make.reduce(x, whole, zero, [0], make.reducer(x, "stand_in", "add", "f32"))
     whole = make.binary(x, "add", whole, make.broadcast(x, whole.shape, total, ()))
