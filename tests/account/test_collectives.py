@@ -362,6 +362,8 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
 
 
 ITERATED = TEXTS["iterated"]
+ONE_PLACE = TEXTS["one_place"]
+OWN_ROWS = "dynamic-slice(w, k, z), dynamic_slice_sizes={4,64}"
 
 
 @pytest.mark.parametrize(
@@ -382,6 +384,26 @@ def test_a_loop_that_gathers_what_it_does_not_change(
     (tmp_path / "other.hlo").write_text(ITERATED.replace("PART", part).replace("(m, x, z)", "(m, p, z)"))
     other = hlofuse("explain", tmp_path / "other.hlo", "--target", "gpu", "--device", "h100_sxm").out
     assert "each time" not in other
+
+
+@pytest.mark.parametrize(
+    ("part", "is_one"),
+    [
+        ("d = f32[8,64] dynamic-slice(g, k, z), dynamic_slice_sizes={8,64}", True),
+        ("d = f32[9,64] dynamic-slice(g, k, z), dynamic_slice_sizes={9,64}", False),
+        ("d = f32[16,64] negate(g)", False),
+        ("w = f32[16,64] dynamic-update-slice(g, r, k, z)\n d = f32[4,64] " + OWN_ROWS, True),
+        ("w = f32[16,64] dynamic-update-slice(g, r, k, z)\n d = f32[16,64] negate(w)", False),
+        ("w = f32[32,64] concatenate(g, g), dimensions={0}\n d = f32[4,64] " + OWN_ROWS, True),
+        ("w = f32[16,64] copy(g)\n d = f32[4,64] " + OWN_ROWS.replace("k", "i"), False),
+    ],
+)
+def test_a_gather_for_one_place_says_how_to_send_less(
+    hlofuse: Run, tmp_path: Path, part: str, is_one: bool
+) -> None:
+    (tmp_path / "m.hlo").write_text(ONE_PLACE.replace("PART", part))
+    found = hlofuse("explain", tmp_path / "m.hlo", "--target", "gpu", "--device", "h100_sxm").out
+    assert ("  g gathers a divided dimension to read or write it at one computed place:" in found) == is_one
 
 
 CONSTRAINED = TEXTS["constrained"]

@@ -27,7 +27,12 @@ _UNCHANGED = (
     "gathers the same array each time",
     "once if it fits, by with_sharding_constraint before the loop",
 )
+_SLICED = (
+    "gathers a divided dimension to read or write it at one computed place",
+    "x[jnp.array([i, i])][0] or x.at[ids].set(rows) sends the rows alone; so does jnp.roll by a static shift",
+)
 _REPEATED = re.compile(r"transpose\(.*/(remat2|rematted_computation)\b")  # in an operation's name
+_VIEWS = values("bitcast concatenate copy get-tuple-element")
 _SUMS = values("all-reduce reduce-scatter")
 
 
@@ -150,10 +155,8 @@ def collective_lines(
     if len(kinds) > len(shown):
         yield f"  {more(len(kinds) - len(shown))}"
     gathers = [r for r in rows if r.collective.exchange.kind == "all-gather"]
-    starts = [(_line(r), started_by(r.collective.instruction)) for r in gathers]
-    for line, is_cut in dict.fromkeys((line, _is_cut(x)) for line, x in starts if gathers_again(x)):
-        what, cure = _ITERATED if is_cut else _UNCHANGED
-        yield f"  {line} {what}:"
+    for line, (what, cure) in dict.fromkeys((_line(r), how) for r in gathers if (how := _in_vain(r))):
+        yield f"  {line.removeprefix('for ')} {what}:"
         yield f"    {cure}"
     forward = {n for r in gathers if "transpose(" not in _operation(r) for n in _gathered(r)}
     again = [r for r in gathers if _REPEATED.search(_operation(r)) and not forward.isdisjoint(_gathered(r))]
@@ -206,19 +209,31 @@ def _line(r: CollectiveRow) -> str:
     return printable(r.near or r.place.where or r.place.shown)
 
 
-def _is_cut(x: Instruction) -> bool:
-    """True if all that reads it takes a slice alone, at a place that only numbers tell, as a loop counts."""
+def _in_vain(r: CollectiveRow) -> tuple[str, str] | None:
+    """How a gather brings more than is read, and what avoids it."""
+    x = started_by(r.collective.instruction)
+    if gathers_again(x):
+        return _ITERATED if _is_cut(x, by_numbers=True) else _UNCHANGED
+    return _SLICED if r.collective.resharding is None and _is_cut(x) else None
+
+
+def _is_cut(x: Instruction, by_numbers: bool = False) -> bool:
+    """True if all that reads it, or it with a part written, takes a slice alone; `by_numbers`: reads it at a
+    place that only numbers tell, as a loop counts."""
 
     def takes_slice(u: Instruction) -> bool:
-        if u.opcode in ("bitcast", "get-tuple-element") or u.opcode.endswith("-done"):
-            return _is_cut(u)
+        is_written = u.opcode == "dynamic-update-slice" and u.operand is x
+        if u.opcode in _VIEWS or u.opcode.endswith("-done") or (is_written and not by_numbers):
+            return _is_cut(u, by_numbers)
         if u.opcode in ("fusion", "async-start"):
             inside = zip(u.called_computations[0].parameters, u.operands, strict=True)
-            return all(_is_cut(p) for p, o in inside if o is x)
-        is_slice = u.opcode == "dynamic-slice" and u.operand is x
-        return is_slice and not any(i.sizes for i in reach(u.operands[1:], _before))
+            return all(_is_cut(p, by_numbers) for p, o in inside if o is x)
+        is_slice = u.opcode == "dynamic-slice" and u.operand is x and 2 * u.element_count <= x.element_count
+        return is_slice and not (by_numbers and any(i.sizes for i in reach(u.operands[1:], _before)))
 
-    return bool(x.users) and all(map(takes_slice, x.users))
+    fusion = x.fusion_around
+    users = fusion.users if x.is_root and fusion is not None else x.users
+    return bool(users) and all(map(takes_slice, users))
 
 
 def _before(x: Instruction) -> Iterable[Instruction]:
