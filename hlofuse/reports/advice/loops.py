@@ -310,7 +310,7 @@ LOOPS = (
     _unroll("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
     _unroll("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
     _unroll("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
-    Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other"),
+    Recipe("vmap-not-map", "Use vmap: iterations depend on each other by sums at most"),
     Recipe("compute-before-the-loop", "Compute before the loop what no iteration changes"),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),
