@@ -212,6 +212,23 @@ operand_precision={{{precision}}} }}
     assert (f"Precision: 1 product in {passes} MXU passes{less}; most at y" in shown) == (passes > 1)
 
 
+@pytest.mark.parametrize(("rounds", "shift"), [(15, "shift-left"), (14, "shift-left"), (15, "add")])
+def test_random_bits_of_a_hash_are_named(hlofuse: Run, rounds: int, shift: str) -> None:
+    shape = "u32[1024,1024]{1,0:T(8,128)}"
+    lines = [f"x0 = {shape} parameter(0)", f"n = {shape} parameter(1)"]
+    for k in range(rounds):
+        lines += [f"l{k} = {shape} {shift}(x{k}, n)", f"r{k} = {shape} shift-right-logical(x{k}, n)"]
+        lines += [f"o{k} = {shape} or(l{k}, r{k})", f"x{k + 1} = {shape} xor(o{k}, x{k})"]
+    hash = "\n".join([*lines[:-1], f"ROOT {lines[-1]}"])
+    call = f"ROOT f = {shape} fusion(a, b), kind=kLoop, calls=h"
+    text = f"HloModule m, is_scheduled=true\nh {{\n{hash}\n}}\nENTRY e {{ a = {shape} parameter(0)\n"
+    text += f"b = {shape} parameter(1)\n{call}\n}}"
+    shown = hlofuse("explain", "-", "--device", "v5e", columns=120, stdin=text.encode()).out
+    assert ("Random bits: 1 kernel, 15.36 µs (100%), most at f; " in shown) == (
+        (rounds, shift) == (15, "shift-left")
+    )
+
+
 def test_memory_names_an_array_that_is_mostly_padding(tmp_path: Path, hlofuse: Run) -> None:
     text = TEXTS["two_tilings"]
     (tmp_path / "m.hlo").write_text(text)

@@ -129,8 +129,10 @@ SCREENS = {
 PADDED = {"name": "a", "source": "m.py:1", "shape": "f32[8,100]", "padded": "100 → 128 lanes", "share": 0.28}
 COPIED = {"name": "c", "source": None, "layouts": ["{0,1}", "{1,0}"], "reader": None, "bytes": 200001}
 PRECISE = {"name": "p", "source": "m.py:3", "passes": 6, "time_us": 1.0}
-TILES = Tiles(0.25, [PADDED], [COPIED, COPIED], [PRECISE, PRECISE | {"passes": 3}])
-NEAR = Tiles(0.02, [PADDED], [COPIED | {"source": "m.py:2", "reader": "dot.1"}], [PRECISE | {"passes": 3}])
+HASHED = {"name": "h", "source": "m.py:4", "time_us": 20.0}
+TILES = Tiles(0.25, [PADDED], [COPIED, COPIED], [PRECISE, PRECISE | {"passes": 3}], [HASHED, HASHED])
+THREE = [PRECISE | {"passes": 3}]
+NEAR = Tiles(0.02, [PADDED], [COPIED | {"source": "m.py:2", "reader": "dot.1"}], THREE, [])
 EPYC = load_cpu("epyc_2_threads")
 FLAG: dict[str, Any] = {"kind": "flag", "rule": "", "recipe": "", "sources": ()}
 FEWER = suggested(7, **FLAG, flag="--xla_f=1", trial=replace(trial(0.0), us_saved=None, bytes_saved=4000000))

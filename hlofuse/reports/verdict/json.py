@@ -42,7 +42,9 @@ def verdict_json(v: Verdict) -> Json:
         **fields(v, "collectives", collective_json),
         "compile_time": list(v.compile_time),
         **(
-            fields(v.tiles, "padding=arrays layout_copies=copies precise_products=products")
+            fields(
+                v.tiles, "padding=arrays layout_copies=copies precise_products=products random_bits=random"
+            )
             if v.tiles is not None
             else {}
         ),

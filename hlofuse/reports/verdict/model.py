@@ -13,8 +13,9 @@ from hlofuse.account.functions import Functions
 from hlofuse.account.measured import Measured
 from hlofuse.account.tpu import mxu_passes
 from hlofuse.account.traffic import border_bytes
+from hlofuse.analysis.kernels import inside
 from hlofuse.cost.cpu.device import CpuDevice
-from hlofuse.format import bytes_text, plural, printable
+from hlofuse.format import bytes_text, plural, printable, us_text
 from hlofuse.ir import Instruction, Json, Record, Shape, Strings
 from hlofuse.ir.shape import COMBINED
 from hlofuse.reports.advice.recipe import Finding, Recipe
@@ -60,6 +61,7 @@ class Share(Record):
 
 _LANES = 128
 _VIEWS = ("bitcast", "get-tuple-element", "tuple")
+_ROUNDS = 15  # of a hash: of 20, XLA works out those of known bits
 _LEAST = 0.02  # the part of all bytes from which padding or copies are worth a line
 _Row = Json
 
@@ -71,19 +73,24 @@ class Tiles(Record):
     copies: list[_Row]  # `name`, `source` (or the reader's), `layouts`, `reader` and `bytes`; most first
     products: list[_Row]
     """`name`, `source`, `passes` of the matrix units if several, `time_us` of all runs; slowest first."""
+    random: list[
+        _Row
+    ]  # Kernels that hash counters: `name`, `source` and `time_us` of all runs; slowest first
 
 
 def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tiles:
     """The padding and the layout copies of a final module of XLA:TPU."""
     padding: Counter[Instruction] = Counter()
     copies = []
-    precise = []
+    precise, random = [], list[_Row]()
     total = account.totals.us or 0.0
     for row in account.rows:
         x = row.instruction
         passes, us = max((mxu_passes(p) for _, p in products(x)), default=1), row.total_us
         if passes > 1 and (us is None or us > _LEAST * total):
             precise.append(_named(place_of(x)) | {"passes": passes, "time_us": us})
+        if us and us > _LEAST * total and sum(map(_is_round, inside(x))) >= _ROUNDS:
+            random.append(_named(place_of(x)) | {"time_us": us})
         reads, writes = border_bytes(x)
         moves = dict(reads)
         if x.is_array:
@@ -107,7 +114,14 @@ def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tile
     ]
     share = padding.total() / (account.totals.cost.bytes_accessed or 1)
     copies.sort(key=lambda c: -c["bytes"])
-    return Tiles(share, arrays, copies, sorted(precise, key=lambda p: -(p["time_us"] or p["passes"])))
+    precise.sort(key=lambda p: -(p["time_us"] or p["passes"]))
+    return Tiles(share, arrays, copies, precise, sorted(random, key=lambda r: -r["time_us"]))
+
+
+def _is_round(x: Instruction) -> bool:
+    """True for bits that are combined with others rotated by some places, as a generator does 20 times."""
+    rotated = (o for o in x.operands if x.opcode == "xor" and o.opcode == "or")
+    return any({i.opcode for i in o.operands} == {"shift-left", "shift-right-logical"} for o in rotated)
 
 
 def _reader(x: Instruction) -> Instruction | None:
@@ -137,8 +151,10 @@ def _lengthened(shape: Shape) -> str:
     return ", ".join(found)
 
 
-def tile_lines(t: Tiles, moved: int) -> Iterator[str]:
-    """The padding with its worst array, and the largest copy that only changes a layout, of bytes `moved`."""
+def tile_lines(t: Tiles, of: Totals) -> Iterator[str]:
+    """The padding with its worst array, the largest copy that only changes a layout, products in several
+    passes, and random bits; of these totals."""
+    moved = of.cost.bytes_accessed
     if t.share > _LEAST:
         a = t.arrays[0]
         part = f"{100 * t.share:.0f}% of bytes"
@@ -152,6 +168,10 @@ def tile_lines(t: Tiles, moved: int) -> Iterator[str]:
         p, count = t.products[0], plural(len(t.products), "product")
         less = "high 3, default 1" if p["passes"] > 3 else "default 1"
         yield f"Precision: {count} in {p['passes']} MXU passes ({less}); most{_where(p)}"
+    if t.random and of.us:
+        us, kernels = sum(r["time_us"] for r in t.random), plural(len(t.random), "kernel")
+        time = f"{us_text(us)} ({100 * us / of.us:.0f}%), most{_where(t.random[0])}"
+        yield f"Random bits: {kernels}, {time}; jax.random.key(seed, impl='rbg') may take less (other bits)"
 
 
 def _where(row: _Row) -> str:

@@ -107,7 +107,7 @@ def figure_lines(v: Verdict, width: int, limit: int = _KERNELS) -> Styled:
         yield from _whole(profile_lines(v.measured), width)
     yield from _whole(phrases.bound_lines(v), width)
     if v.tiles is not None:
-        yield from _whole(tile_lines(v.tiles, v.totals.cost.bytes_accessed), width)
+        yield from _whole(tile_lines(v.tiles, v.totals), width)
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
     yield from ((line, "") for line in collective_lines(v.collectives, *exposed, limit))
     yield from _whole(v.compile_time[:1], width, "bold yellow")
