@@ -18,7 +18,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, Instruction, Module, Predicate, Record, Strings, grouped, replace, values
-from hlofuse.passes.common.shapes import numbers_of
+from hlofuse.passes.common.shapes import numbers_of, window_of
 from hlofuse.releases import AROUND_FUSION
 from .account import Account, Launched
 from .floor import bytes_over_link, products, taps_of_one_channel
@@ -207,6 +207,10 @@ def open_end(row: Launched) -> str:
         return "atomic updates of one address wait"
     if work == "convolutions" and _copies_windows(x):
         return "library convolution that only copies windows: gather or slice them"
+    groups = end_of(x).raw("feature_group_count", "1")
+    if work == "convolutions" and groups != "1":
+        cure = "" if any(w.size > 1 for w in window_of(end_of(x))) else ": multiply by jnp.einsum over groups"
+        return f"library convolution in {groups} groups, may take longer than in one{cure}"
     if taps := taps_of_one_channel(x):
         return f"convolution of one channel, {taps:,} taps: fftconvolve may take fewer operations"
     if work == "sorts" and not is_radix_sort(x):
