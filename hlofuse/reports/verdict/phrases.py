@@ -109,7 +109,7 @@ def counting_lines(v: Verdict) -> Iterator[str]:
     if v.discarded is not None:
         us, place = v.discarded
         what = f"{us_text(us)}{_part(us, t.us or 0.0)} computes what a condition may discard"
-        yield f"{what} ({printable(place.line or place.shown)}); jax.lax.cond computes it only if needed"
+        yield f"{what} ({printable(place.where or place.shown)}); jax.lax.cond computes it only if needed"
     if t.in_branches:
         kernels = plural(t.in_branches, "kernel")
         yield f"Conditionals: {kernels} in branches; only the costliest branch counts"
