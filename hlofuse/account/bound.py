@@ -209,8 +209,10 @@ def open_end(row: Launched) -> str:
         return "library convolution that only copies windows: gather or slice them"
     groups = end_of(x).raw("feature_group_count", "1")
     if work == "convolutions" and groups != "1":
-        cure = "" if any(w.size > 1 for w in window_of(end_of(x))) else ": multiply by jnp.einsum over groups"
-        return f"library convolution in {groups} groups, may take longer than in one{cure}"
+        one = "one after another (jax.lax.map)" if len(groups) == 1 else "one of all"
+        if all(w.size == 1 for w in window_of(end_of(x))):
+            one = "jnp.einsum over groups"
+        return f"library convolution in {groups} groups, may take longer than {one}"
     if taps := taps_of_one_channel(x):
         return f"convolution of one channel, {taps:,} taps: fftconvolve may take fewer operations"
     if work == "sorts" and not is_radix_sort(x):

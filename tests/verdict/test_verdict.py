@@ -364,12 +364,14 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
         copies = " that only copies windows: gather or slice them" if old == new else ""
         file.write_text(TEXTS["patches"].replace(old, new), encoding="utf-8")
         assert f"k (library convolution{copies})" in hlofuse("explain", file, *H100, columns=160).out
-    for size, cure in ((16, ""), (1, ": multiply by jnp.einsum over groups")):
-        grouped = TEXTS["patches"].replace("{size=16}", f"{{size={size}}}, feature_group_count=2")
-        file.write_text(
-            grouped.replace('"EQ"', '"LE"').replace("direction=EQ", "direction=LE"), encoding="utf-8"
-        )
-        found = "k (library convolution in 2 groups, may take longer than in one" + cure + ")"
+    for size, groups, other in (
+        (16, 9, "one after another (jax.lax.map)"),
+        (16, 10, "one of all"),
+        (1, 10, "jnp.einsum"),
+    ):
+        grouped = TEXTS["patches"].replace("{size=16}", f"{{size={size}}}, feature_group_count={groups}")
+        file.write_text(grouped.replace("=EQ", "=LE"), encoding="utf-8")
+        found = f"k (library convolution in {groups} groups, may take longer than {other}"
         assert found in hlofuse("explain", file, *H100, columns=160).out
 
 
