@@ -109,6 +109,17 @@ def test_xla_bears_it_out_on_a_tpu(name: str, device: str, tmp_path: Path) -> No
     assert name in {r.recipe.name for r in rewritten(written, "tpu")}
 
 
+@pytest.mark.parametrize(("halved", "backends"), [("divide", {"gpu", "tpu"}), ("subtract", set())])
+def test_a_search_is_written_out_on_a_gpu_and_a_tpu(halved: str, backends: set[str]) -> None:
+    text = stored("unroll-the-search")["h100_sxm/before/input.hlo"].replace(
+        "shift-right-logical(", f"{halved}("
+    )
+    written, found = prepared(parse_module(text.replace("u32[] constant(1)", "u32[] constant(3)"))), set()
+    for backend in ("cpu", "gpu", "tpu"):
+        found |= {(backend, r.recipe.name) for r in rewritten(written, backend, loops=True)}
+    assert {backend for backend, name in found if name == "unroll-the-search"} == backends
+
+
 @pytest.mark.parametrize(
     ("name", "gains"), [("max-not-sort", 1), ("write-the-ranks", 0), ("sum-once", 1), ("shift-by-pads", 0)]
 )

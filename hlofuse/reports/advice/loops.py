@@ -265,7 +265,8 @@ def _swaps(trips: int, body: Computation, changed: Instructions) -> bool:
 def _is_search(_trips: int, body: Computation, changed: Instructions) -> bool:
     """True for a binary search: two bounds close in on an element of a table."""
     choices = {i.operand for i in changed if i.opcode == "select"}
-    halves = any(i.opcode == "gather" and has(origins(i.second), "shift-right-logical") for i in body)
+    middles = (origins(i.second) for i in body if i.opcode == "gather")
+    halves = any(has(values, "shift-right-logical", "divide") for values in middles)
     return halves and len(choices) == 1 and len(changed) == 2
 
 
@@ -296,9 +297,10 @@ def choose_result(x: Instruction) -> bool:
 
 _repeated = _loops(lambda trips, *_: trips > 1, nested=True)
 _short = _loops(lambda n, body, _: 1 < n <= _WRITTEN_OUT // len(body.post_order()), nested=True)
-_searches = _loops(_is_search, "gpu", own=None)
+_searches = _loops(_is_search, "gpu tpu", own=None)
 _of_library = _loops(lambda trips, *_: trips >= _LONG, "gpu", own=False)
 _conditionals = each(_is_small_choice, "conditional")
+_SEARCH = 'Pass method="scan_unrolled" to searchsorted; on a TPU "compare_all"'
 _by = partial(partial, unrolled)
 _unroll = partial(Recipe, unrolls=True)
 _scan = partial(_unroll, "unroll-the-scan")
@@ -309,7 +311,7 @@ LOOPS = (
     _scan("Write this loop of a library yourself, as a scan with unroll=8", _of_library, _by(times=8)),
     _unroll("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
     _unroll("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
-    _unroll("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
+    _unroll("unroll-the-search", _SEARCH, _searches, _by(times=None)),
     Recipe("vmap-not-map", "Use vmap: iterations depend on each other by sums at most"),
     Recipe("compute-before-the-loop", "Compute before the loop what no iteration changes"),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),

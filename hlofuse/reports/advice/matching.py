@@ -74,7 +74,7 @@ def each(
     """Finds instructions for which `where` is true, with `inside` the library fusions that hold them, too."""
 
     def find(s: Situation) -> Iterator[Finding]:
-        candidates = (s.of if inside else s.unfused)(*opcodes) if backend in ("", s.backend) else ()
+        candidates = (s.of if inside else s.unfused)(*opcodes) if s.backend in (backend or s.backend) else ()
         return (Finding((x.fusion_around or x).name) for x in candidates if where(x))
 
     return find
