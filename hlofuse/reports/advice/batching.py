@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import Computation, Dims, Instruction, Shape, has_side_effect, reach, values
+from hlofuse.ir import Computation, Dims, Instruction, Instructions, Shape, has_side_effect, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES
 from hlofuse.passes.common import make
@@ -265,7 +265,7 @@ class Batch:
             whole = self._reversed(whole)
         return make.reshape(self.loop, self._leading(x.shape), whole)
 
-    def _starts(self, starts: Sequence[Instruction]) -> list[Instruction]:
+    def _starts(self, starts: Sequence[Instruction]) -> Instructions:
         """The start of a part of each row that is at the same place in all; nothing for others."""
         if not all(o in self.fixed for o in starts):
             return []
@@ -292,7 +292,7 @@ class Batch:
             differ |= {k for k, o in results if set(reach([o], lambda y: y.operands)) & own}
         rest = [k for k, _ in results if k != number]
 
-        def iteration(at: Instruction, state: list[Instruction]) -> list[Instruction]:
+        def iteration(at: Instruction, state: Instructions) -> Instructions:
             inner = Batch(at, self.trips, body)
             values = dict(zip(rest, state, strict=True))
             values[number] = make.convert(at, at, init[number].element_type)
@@ -561,9 +561,7 @@ def _recurrence(at: Instruction, a: Instruction, b: Instruction) -> tuple[Instru
     return products, sums
 
 
-def carry(
-    loop: Instruction, first: Sequence[Instruction]
-) -> tuple[list[Instruction], list[Instruction], Instruction]:
+def carry(loop: Instruction, first: Sequence[Instruction]) -> tuple[Instructions, Instructions, Instruction]:
     """Further elements of the state: these in the body, all after the loop, and the body's new root."""
     size = loop.tuple_size
     body = body_of(loop)
@@ -687,7 +685,7 @@ def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
     return found
 
 
-def _rows_to_sum(x: Instruction) -> tuple[list[Instruction], list[Instruction]]:
+def _rows_to_sum(x: Instruction) -> tuple[Instructions, Instructions]:
     """`x` and values computed row by row from it, and their sums over rows; none if others read them."""
     rows = [x]
     sums = []

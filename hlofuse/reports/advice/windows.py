@@ -8,7 +8,7 @@ from math import inf, prod
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Ints, Shape, grouped, reach, values
+from hlofuse.ir import FLOATING_TYPES, Instruction, Instructions, Ints, Shape, grouped, reach, values
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
@@ -358,7 +358,7 @@ def _cumulate_by_rows(x: Instruction) -> bool:
     start = make.broadcast(x, with_dimensions(x.shape, row), x.second)
     whole = make.broadcast(x, given.shape, x.second)
 
-    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+    def body(number: Instruction, state: Instructions) -> Instructions:
         total, values, found_rows = state
         last = make.scalar(number, "s32", n - 1)
         place = number if is_forward else make.binary(number, "subtract", last, number)
@@ -477,7 +477,7 @@ def _has_places(x: Instruction) -> bool:
     return _has_numbers(x) and counted_along(_given(x)[-1]) == x.dimension
 
 
-def _given(x: Instruction) -> list[Instruction]:
+def _given(x: Instruction) -> Instructions:
     """The operands of a sort, before all are reversed, as those of a descending argsort are."""
     is_reversed = all(o.opcode == "reverse" and o.dimensions == x.dimensions for o in x.operands)
     return [o.operand for o in x.operands] if is_reversed else list(x.operands)
@@ -546,7 +546,7 @@ def _of_pairs(
     along: int,
     place: int,
     most: int,
-    slices: list[Instruction],
+    slices: Instructions,
 ) -> Labelled | None:
     """The array of whose pairs a slice has one element, moved to this place in each; other values, twice."""
     d = own.index(along)
@@ -575,7 +575,7 @@ def _shift_pairs(x: Instruction) -> bool:
     else:
         return False
     most = x.element_count
-    slices, found = list[Instruction](), list[Instruction]()
+    slices, found = Instructions(), Instructions()
     for place, part in enumerate(parts):
         last = partial(
             _of_pairs,

@@ -210,14 +210,17 @@ def _line(r: CollectiveRow) -> str:
 
 
 def _in_vain(r: CollectiveRow) -> tuple[str, str] | None:
-    """How a gather brings more than is read, and what avoids it."""
+    """The excess of a gather over what is read, and what avoids it; None without."""
     x = started_by(r.collective.instruction)
     if gathers_again(x):
         return _ITERATED if _is_cut(x, by_numbers=True) else _UNCHANGED
     return _SLICED if r.collective.resharding is None and _is_cut(x) else None
 
 
-def _is_cut(x: Instruction, by_numbers: bool = False) -> bool:
+def _is_cut(
+    x: Instruction,
+    by_numbers: bool = False,
+) -> bool:
     """True if all that reads it, or it with a part written, takes a slice alone; `by_numbers`: reads it at a
     place that only numbers tell, as a loop counts."""
 

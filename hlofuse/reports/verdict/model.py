@@ -73,9 +73,8 @@ class Tiles(Record):
     copies: list[_Row]  # `name`, `source` (or the reader's), `layouts`, `reader` and `bytes`; most first
     products: list[_Row]
     """`name`, `source`, `passes` of the matrix units if several, `time_us` of all runs; slowest first."""
-    random: list[
-        _Row
-    ]  # Kernels that hash counters: `name`, `source` and `time_us` of all runs; slowest first
+    random: list[_Row]
+    """Kernels that hash counters: `name`, `source` and `time_us` of all runs; slowest first."""
 
 
 def tiles_of(account: Account, place_of: Callable[[Instruction], Place]) -> Tiles:
