@@ -207,7 +207,7 @@ def open_end(row: Launched) -> str:
         return "atomic updates of one address wait"
     if work == "convolutions" and _copies_windows(x):
         return "library convolution that only copies windows: gather or slice them"
-    groups = end_of(x).raw("feature_group_count", "1")
+    groups = end_of(x).raw("feature_group_count") or "1"
     if work == "convolutions" and groups != "1":
         one = "one after another (jax.lax.map)" if len(groups) == 1 else "one of all"
         if all(w.size == 1 for w in window_of(end_of(x))):
