@@ -51,8 +51,8 @@ def _draw(x: Instruction) -> bool:
         return False
     found = origins(x, _ROUNDS, ("add", "xor", "or", "shift-left", "concatenate"))
     rotations = {scalar_of(source(i.second)) for i in found if i.opcode == "shift-left"}
-    words = [source(i) for i in found if i.opcode == "broadcast"]
-    key = next((w for w in words if w.element_count == 1 and not w.is_constant), None)
+    spread = [source(i) for i in found if i.opcode == "broadcast"]
+    key = next((i for i in spread if i.element_count == 1 and not i.is_constant), None)
     if rotations != _ROTATIONS or key is None:
         return False
     wide = make.resized(x, make.convert(x, key, "u64"), [1])
