@@ -83,7 +83,7 @@ _OTHERS: dict[str, dict[str, str]] = {
             "batched_gather_scatter_normalizer select_and_scatter_expander"
         ),
         "scatter.gather_scatter": "gather_expander gather_simplifier scatter_expander scatter_simplifier",
-        "sort.sort_rewriter": "simplify-sorts stable-sort-expander",
+        "sort.sort_rewriter": "permutation_sort_simplifier simplify-sorts stable-sort-expander",
         "sort.topk": "topk-decomposer topk-rewriter",
     },
     "cpu": {

@@ -59,6 +59,7 @@ _NEVER_SEEN = {
     "logistic-expander",
     "map-inline",
     "operand_upcaster",
+    "permutation_sort_simplifier",
     "reduce-decomposer",
     "result_caster",
     "rng-bit-generator-expander",

@@ -360,11 +360,16 @@ def transposed(operand: Instruction, permutation: Ints, shape: Shape) -> Instruc
 
 
 def reducer(
-    at: Instruction, name: str, opcode: str, element_type: str, parameters: tuple[str, str] = ("lhs", "rhs")
+    at: Instruction,
+    name: str,
+    opcode: str | None,
+    element_type: str,
+    parameters: tuple[str, str] = ("lhs", "rhs"),
 ) -> Computation:
-    """A new computation of two scalars of these names (`CreateScalarComputation`) in the module of `at`."""
+    """A new computation of two scalars of these names (`CreateScalarComputation`) in the module of `at`;
+    without an opcode it is the second one."""
     body = Computation(name)
     shape = array(element_type)
     sides = [body.append_parameter(n, shape) for n in parameters]
-    body.root = body.append_parsed(Instruction(opcode, shape, opcode, sides))
+    body.root = body.append_parsed(Instruction(opcode, shape, opcode, sides)) if opcode else sides[1]
     return at.parent.parent.add_computation(body)

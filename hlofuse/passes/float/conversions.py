@@ -166,7 +166,8 @@ class ComparisonExpander(RewritePass):
     opcodes = ("compare",)
 
     def handle(self, x: Instruction) -> bool:
-        if x.raw("type") != "TOTALORDER" or x.operand.element_type not in _FLOATS:
+        is_total = x.raw("type") == "TOTALORDER" or x.raw("order") == "TOTAL"  # the latter from 0.12 on
+        if not is_total or x.operand.element_type not in _FLOATS:
             return False
         return substituted(x, self._expand(x))
 

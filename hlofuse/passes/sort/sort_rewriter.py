@@ -6,9 +6,10 @@ from functools import partial
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir import Computation, Instruction, Module, Record, Shape, replace, values
+from hlofuse.ir import INTEGER_TYPES, Computation, Instruction, Module, Record, Shape, replace, values
 from hlofuse.ir.texts import packaged
 from hlofuse.passes.base import ExpandPass, Pass, RewritePass, any_change, find_each, replaced
+from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived
@@ -364,6 +365,45 @@ def _without_unread(sort: Instruction) -> bool:
     return True
 
 
+class PermutationSortExpander(ExpandPass):
+    """The inverse of a permutation from a sort by a scatter
+    (`xla/hlo/transforms/expanders/permutation_sort_expander.cc`)."""
+
+    name = "permutation_sort_simplifier"
+
+    def is_wanted(self, x: Instruction) -> bool:
+        if x.opcode != "sort" or x.operand_count != 2 or x.operand.opcode != "get-tuple-element":
+            return False
+        root, sort = x.to_apply.root, x.operand.operand
+        if root.raw("direction") != "LT" or sort.opcode != "sort" or sort.dimension != x.dimension:
+            return False
+        counter = sort.operands[x.operand.tuple_index]
+        is_count = _counts_along(counter, x.dimension) and counter.element_type in INTEGER_TYPES
+        return is_count and [o.is_parameter and o.parameter_number for o in root.operands] == [0, 1]
+
+    def handle(self, x: Instruction) -> bool:
+        keys, values = x.operands
+        rank = keys.rank
+        indices = make.resized(x, keys, [*keys.sizes, 1])
+        if rank > 1:
+            counters = {d: make.iota(x, indices.shape, d) for d in range(rank) if d != x.dimension}
+            indices = make.concatenate(x, [counters.get(d, indices) for d in range(rank)], rank)
+        every, names = range(rank), ("scalar_lhs", "scalar_rhs")
+        scatter = make.add(
+            x,
+            "scatter",
+            values.shape,
+            [make.zeros(x, values.shape), indices, values],
+            called=make.reducer(x, "update_replace_computation", None, values.element_type, names),
+            update_window_dims="{}",
+            inserted_window_dims=every,
+            scatter_dims_to_operand_dims=every,
+            index_vector_dim=rank,
+            unique_indices="true",
+        )
+        return replaced(x, make.tuple_of(x, [make.iota(x, keys.shape, x.dimension), scatter]))
+
+
 class StableSortExpander(RewritePass):
     """By an operand, maybe new, that counts (`xla/hlo/transforms/expanders/stable_sort_expander.cc`)."""
 
@@ -376,7 +416,10 @@ class StableSortExpander(RewritePass):
 
 def _expand(sort: Instruction) -> bool:
     dimension = sort.dimension
-    place = next((k for k, o in enumerate(sort.operands) if _counts(o, dimension)), None)
+    counters = (
+        k for k, o in enumerate(sort.operands) if _counts_along(o, dimension) and o.element_type == "s32"
+    )
+    place = next(counters, None)
     compare = sort.to_apply
     if place is not None:
         if len(compare.callers) > 1:
@@ -404,10 +447,8 @@ def _expand(sort: Instruction) -> bool:
     return True
 
 
-def _counts(operand: Instruction, dimension: int) -> bool:
-    if operand.opcode != "iota" or operand.element_type != "s32":
-        return False
-    return int(operand.attributes["iota_dimension"]) == dimension
+def _counts_along(x: Instruction, dimension: int) -> bool:
+    return x.opcode == "iota" and int(x.attributes["iota_dimension"]) == dimension
 
 
 def _with_parameters(compare: Computation, place: int) -> Computation:

@@ -232,7 +232,7 @@ def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "operand_converter",
         "rng-expander",
         "rng-bit-generator-expander",
-        UnimplementedPass("permutation_sort_expander"),
+        since("0.8.2", "permutation_sort_simplifier"),
         "sort-rewriter",
         ComparisonExpander({"bf16": "f32"}),
         until("0.11", "zero_sized_hlo_elimination"),
