@@ -241,8 +241,11 @@ class DotMerger(ReleasePass):
                     for i in (product, *product.users):
                         i.shape = replace(i.shape, layout=group[0].dot.shape.layout)
                     shared, other = product.operands if on_left else reversed(product.operands)
+                    if group[0].side == group[1].side:
+                        other.shape = replace(other.shape, layout=group[0].other.shape.layout)
                     merged = Usage(product, 1 - on_left, shared, other, sum(usage.size for usage in group))
-                    usages[min(map(usages.index, group))] = merged
+                    parts = {usage.dot for usage in group}
+                    usages[next(k for k, usage in enumerate(usages) if usage.dot in parts)] = merged
         replaced = sorted(replacements.items(), key=lambda item: item[0].id)
         for old, new in replaced:
             old.replace_all_uses_with(new)
@@ -285,7 +288,8 @@ class DotMerger(ReleasePass):
         for a, b in pairs:
             is_small = min(_bytes(a.dot), _bytes(b.dot)) <= self.max_size
             if is_small and _go_together(a, b) and not order.connected(a.dot, b.dot):
-                return sorted((a, b), key=lambda usage: usage.side)
+                first, second = sorted((a, b), key=lambda usage: usage.side)
+                return [replace(usage, source=first.shared) for usage in (first, second)]
         return []
 
 
@@ -323,29 +327,32 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
             or any(_of_narrow_type(operand) for operand in dot.operands)
         ):
             continue
-        sources = [_source(dot, side, tracked) for side in (0, 1)]
         for side in (0, 1):
-            (source, dims), (other, other_dims) = sources[side], sources[1 - side]
-            key = (
-                source.id,
-                dims.without_ones().categories(),
-                dot.operands[side].element_type,
-                dot.operands[1 - side].element_type,
-                dot.element_type,
-                dot.raw("operand_precision") or "",
-                dot.raw("algorithm") or "",
-            )
-            classes[key].append(Usage(dot, side, source, other, other_dims.total(FREE)))
+            shared, other = dot.operands[side], dot.operands[1 - side]
+            source, dims = _source(dot, side)
+            sources = {source: dims.without_ones().categories()}
+            if not tracked:  # XLA has a class for the operand and, below a transpose, for its operand
+                sources = dict.fromkeys((shared, shared.past("transpose")), ())
+            other_source, other_dims = _source(dot, 1 - side)
+            for source, categories in sources.items():
+                key = (
+                    source.id,
+                    categories,
+                    shared.element_type,
+                    other.element_type,
+                    dot.element_type,
+                    dot.raw("operand_precision") or "",
+                    dot.raw("algorithm") or "",
+                )
+                size = other_dims.total(FREE)
+                classes[key].append(Usage(dot, side, source, other_source if tracked else other, size))
     return classes
 
 
-def _source(dot: Instruction, side: int, tracked: bool) -> tuple[Instruction, DotOperand]:
+def _source(dot: Instruction, side: int) -> tuple[Instruction, DotOperand]:
     """The operand's source while no dimension has two categories (`GetOperandSourceWithCategories`)."""
     current, dims = dot.operands[side], DotOperand.of(dot, side)
-    while current.opcode in _SHAPES and (tracked or (current.opcode, current.rank) == ("transpose", 2)):
-        operand_dims = dims.of_operand(current)
-        if operand_dims is None:
-            break
+    while current.opcode in _SHAPES and (operand_dims := dims.of_operand(current)) is not None:
         current, dims = current.operand, operand_dims
     return current, dims
 
