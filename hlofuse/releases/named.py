@@ -223,6 +223,7 @@ class Release:
     reduces_before_broadcasts: bool = _around("0.10")
     cuts_scatters_past_windows: bool = _around("0.10")
     bitcasts_pass_unary: bool = _around("0.9")
+    transposes_enter_scatters: bool = _around("0.10.2", "0.11")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""

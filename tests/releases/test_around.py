@@ -11,7 +11,9 @@ from hlofuse.compilation import CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.record import replace
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter, ReshapeMover
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import Pipeline
 from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment
@@ -491,7 +493,24 @@ def test_no_softmax_is_fused_by_triton_until_0_4_35() -> None:
 
 
 def test_every_behaviour_around_fusion_has_a_case() -> None:
-    assert behaviours(around=True).keys() - {"undoes_moved_reshapes"} == CASES.keys()
+    elsewhere = {"transposes_enter_scatters", "undoes_moved_reshapes"}
+    assert behaviours(around=True).keys() - elsewhere == CASES.keys()
+
+
+@pytest.mark.parametrize(
+    ("release", "sizes"),
+    [("0.9.2", (8, 16, 4)), ("0.10.2", (4, 8, 16)), ("0.11.1", (4, 8, 16)), ("0.12.0.1", (8, 16, 4))],
+)
+def test_a_transposed_scatter_is_one_into_the_array_as_transposed_in_0_10_and_0_11(
+    release: str, sizes: tuple[int, ...]
+) -> None:
+    module = parse_module(TEXTS["transposes_enter_scatters"])
+    options = Options(fold_transpose_into_scatter=True)
+    AlgebraicSimplifier(options, release=release_of(release)).run(module, Recorder())
+    (scatter,) = (x for x in module.entry if x.opcode == "scatter")
+    assert scatter.sizes == sizes
+    assert list(scatter.attributes["scatter_dims_to_operand_dims"]) == [sizes.index(8)]
+    assert scatter.operands[2].sizes == (2, *(1 if n == 8 else n for n in sizes))
 
 
 @pytest.mark.parametrize(("release", "reshapes"), [("0.5.3", 5), ("0.6.2", 1), ("0.11.1", 1)])

@@ -40,6 +40,7 @@ class Options:
     conv_operand_swap: bool = True
     conv_is_lowerable: Predicate | None = None
     dot_to_multiply: bool = True
+    fold_transpose_into_scatter: bool = False
 
 
 class Context(Struct):

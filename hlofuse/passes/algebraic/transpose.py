@@ -8,11 +8,13 @@ from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.index_vectors import is_simplified_scatter
 from hlofuse.passes.common.literals import values_of, word_of
 from hlofuse.passes.common.shapes import (
     array,
     common_factors,
     is_sorted,
+    numbers_of,
     ones_moved,
     permute,
     transpose_for_bitcast,
@@ -237,6 +239,9 @@ def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
 def handle_transpose(c: Context, transpose: Instruction) -> bool:
     (operand,) = transpose.operands
     permutation = transpose.dimensions
+    folds = c.options.fold_transpose_into_scatter and c.release.transposes_enter_scatters
+    if folds and _fold_into_scatter(c, transpose):
+        return True
     if is_sorted(permutation):
         return c.replace(transpose, operand)
     if operand.opcode == "transpose":
@@ -249,6 +254,33 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
     if c.options.layout_sensitive and transpose_is_bitcast(transpose):
         return as_bitcast(c, transpose)
     return simplify_transpose_of_broadcast(c, transpose, permutation)
+
+
+def _fold_into_scatter(c: Context, transpose: Instruction) -> bool:
+    """A scatter into the array as transposed (`TryFoldTransposeIntoScatter`)."""
+    scatter, order = transpose.operand, transpose.dimensions
+    if scatter.opcode != "scatter" or scatter.user_count != 1 or scatter.operand_count != 3:
+        return False
+    if not is_simplified_scatter(scatter) or numbers_of(scatter, "input_batching_dims"):
+        return False
+    base, indices, updates = scatter.operands
+    places = inverse(tuple(order))
+    operands = [
+        make.transpose(transpose, base, order, transpose.shape),
+        indices,
+        make.transpose(transpose, updates, [0, *(d + 1 for d in order)]),
+    ]
+    targets = [places[d] for d in numbers_of(scatter, "scatter_dims_to_operand_dims")]
+    return c.become(
+        transpose,
+        make.add,
+        "scatter",
+        transpose.shape,
+        operands,
+        called=scatter.to_apply,
+        copied_attributes=scatter.attributes.raw_items,
+        scatter_dims_to_operand_dims=targets,
+    )
 
 
 def _moves_only_ones(transpose: Instruction) -> bool:

@@ -38,6 +38,7 @@ _COMMON = Options(
     unconditional_reduce_of_concatenate=False,
     conditional_simplification=True,
     bitcast_convert_as_bitcast=True,
+    fold_transpose_into_scatter=True,
     to_fixed_point=False,
 )
 # `GetAlgebraicSimplifierOptions`, by mode.
