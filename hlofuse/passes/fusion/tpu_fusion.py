@@ -104,7 +104,7 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     is_lane = greatest.dimension == rows.minor_to_major[0]
     is_alone = end.user_count == 2 or is_lane or is_read_as_is
     is_narrowed = any(_last_alone(q, rows.rank).byte_size < q.byte_size for q in quotients)
-    is_stored = is_narrowed and rows not in ends and rows.opcode != "convert"
+    is_stored = is_narrowed and rows.opcode != "convert"
     if "convolution" in readers and is_alone and not (is_stored if quotients else rows in ends):
         return
     is_difference = end.opcode == "subtract"
