@@ -225,6 +225,7 @@ CASES = [
     ("join-by-pads", "gpu", joined(512, 96, 33), joined(512, 96, 33, element_type="pred")),
     ("join-by-pads", "gpu", joined(512, *[20] * 8), joined(512, *[20] * 9)),
     ("join-by-pads", "gpu", read_at("c, t"), read_at("t, c")),
+    ("join-by-pads", "cpu", joined(256, 100, 156), joined(512, 100, 156, element_type="bf16")),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
     ("unroll-the-scan", "gpu", gathered_in_a_loop("z0"), gathered_in_a_loop("v0")),

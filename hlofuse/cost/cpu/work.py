@@ -55,6 +55,7 @@ _FAR = 30.0  # a factor of angles whose quadrants no processor predicts
 _UNPREDICTED = 2.5  # sines near 0 or in order, for one of such an angle (measured, jaxlib 0.11.1)
 _PEELED = 7  # elements of padding before a row that LLVM makes iterations of their own (measured with tanh)
 _FEW_PADS = 8  # whose conditions fit into the registers of a loop (measured with 1 to 20)
+_MOST_PADS = 15  # in a loop that keeps its vectors (measured with 2 to 64 shifted rows, float32)
 _BYTES_OF_A_VECTOR = 4  # for one number of 32 bits (measured with additions, comparisons and shifts)
 _JOINED = 1 / 3  # elements of joined rows for one that is read at one place, half of a scattered column's
 _PREDICTED = 4_000  # choices of rows that a processor remembers from run to run (measured up to 24,000)
@@ -206,7 +207,8 @@ class _Loops:
 
     def counts(self) -> Work:
         """Amounts by rate, of operations without the parallel tasks."""
-        has_vectors = not self._is_serial and (self._by_tiles or not self.is_strided)
+        has_branches = len(self._pads) > _MOST_PADS
+        has_vectors = not (self._is_serial or has_branches) and (self._by_tiles or not self.is_strided)
         is_bare = not self._operations and any(name.startswith("pad") for name in self._choices)
         is_whole = self._row > _SHORTEST and self._row * self._body <= _WHOLE
         is_whole &= not (self._has_loop or self._by_tiles or is_bare)
@@ -214,7 +216,7 @@ class _Loops:
         is_apart = self._is_apart or (is_bare and self._is_padded and self._row >= _UNROLLED)
         if (is_whole or (is_apart and not self._by_tiles)) and not self._is_serial:
             found["element one by one"] = self._written
-        found["element one by one"] += sum(self._pads[_FEW_PADS:])
+        found["element one by one"] += sum(self._pads[0 if has_branches else _FEW_PADS :])
         if has_vectors:
             found["deep operation"] += max(self._instructions - _COVERED * self._iterations, 0)
         rest = self._rest() if has_vectors and not is_whole else 0.0

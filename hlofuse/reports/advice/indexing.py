@@ -1,5 +1,6 @@
 """Recipes about gathers, scatters, sorts, cumulative sums, random numbers and matrix products."""
 
+from collections.abc import Iterable
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
@@ -18,7 +19,7 @@ from .matching import (
     where,
 )
 from .products import root_for_power
-from .recipe import Recipe
+from .recipe import Finding, Recipe, Situation
 from .written import Rewriting, fold, replace
 
 _ROTATIONS = {6, 13, 15, 16, 17, 24, 26, 29}
@@ -122,15 +123,23 @@ def _has_odd_parts(x: Instruction) -> bool:
     return minor and 1 < len(sizes) <= _FEW and any(n % _WARP for n in sizes) and prod(x.sizes) >= 1 << 16
 
 
+def _is_narrow(x: Instruction) -> bool:
+    """True for values of less than 32 bits, which a CPU adds by conversions or by fewer vectors."""
+    return any(o.past("convert").shape.bit_width < 32 for o in x.operands)
+
+
 @where("concatenate", ("slice",), ("slice",), only="cpu")
 def _shifts(x: Instruction) -> bool:
     sources = {o.operand for o in x.operands if o.opcode == "slice"}
-    return _has_odd_parts(x) and len(sources) == 1
+    return _has_odd_parts(x) and len(sources) == 1 and not _is_narrow(x)
 
 
-@where("concatenate")
-def _joins(x: Instruction) -> bool:
-    return _has_odd_parts(x) and not all(o.opcode == "slice" for o in x.operands)
+def _joins(s: Situation) -> Iterable[Finding]:
+    def holds(x: Instruction) -> bool:
+        is_shift = all(o.opcode == "slice" for o in x.operands)
+        return _has_odd_parts(x) and not is_shift and not (s.backend == "cpu" and _is_narrow(x))
+
+    return each(holds, "concatenate", inside=True)(s)
 
 
 def _pads_for_parts(x: Instruction) -> bool:
