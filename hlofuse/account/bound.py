@@ -102,7 +102,7 @@ def _leaving(kernel: Instruction, kernels: set[Instruction]) -> set[int] | None:
     found = set[int]()
     for user in kernel.users:
         views = [user]
-        index = user.tuple_index if user.opcode == "get-tuple-element" else 0
+        index = user.tuple_index if user.is_get_tuple_element else 0
         while views:
             view = views.pop()
             if view.opcode in _VIEWS:
@@ -334,7 +334,7 @@ class _Flow:
         if not index:
             return list(x.users)
         if x not in self._elements:
-            keys = (u.tuple_index if u.opcode == "get-tuple-element" else -1 for u in x.users)
+            keys = (u.tuple_index if u.is_get_tuple_element else -1 for u in x.users)
             self._elements[x] = grouped(zip(keys, x.users, strict=True))
         groups = self._elements[x]
         return groups.get(index[0], []) + groups.get(-1, [])

@@ -261,7 +261,7 @@ def _value(x: Instruction) -> _Value:
     """The instruction that computes a value, and the value's place in its result."""
     path: Dims = ()
     while x.opcode in ("bitcast", "get-tuple-element"):
-        if x.opcode == "get-tuple-element":
+        if x.is_get_tuple_element:
             path = (x.tuple_index, *path)
         x = x.operand
         if x.opcode == "tuple" and path:
@@ -293,7 +293,7 @@ def _updates_one_place(kernel: Instruction) -> bool:
     place = set(reach(root.operands[2:], lambda i: i.operands))
     if root is not kernel:
         place = {kernel.operands[i.parameter_number] for i in place if i.is_parameter}
-    states = {i for i in reach(place, lambda i: i.operands) if i.opcode == "get-tuple-element"}
+    states = {i for i in reach(place, lambda i: i.operands) if i.is_get_tuple_element}
     return states <= {*carried_unchanged(kernel.parent)}
 
 

@@ -61,7 +61,7 @@ def is_softmax_shift(instruction: Instruction) -> bool:
 def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> bool:
     if user.opcode != "subtract":
         return False
-    sources = [o.operand for o in user.operands if o.opcode == "broadcast"]
+    sources = [o.operand for o in user.operands if o.is_broadcast]
     shifted = value in user.operands or value in sources
     return shifted and reduce in sources and any(u.opcode == "exponential" for u in user.users)
 

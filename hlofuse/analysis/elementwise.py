@@ -149,7 +149,7 @@ def is_fusible(instruction: Instruction) -> bool:
 
 def is_broadcast_of_constant(x: Instruction) -> bool:
     """True if every element is the same constant."""
-    return x.opcode == "broadcast" and x.operand.is_constant
+    return x.is_broadcast and x.operand.is_constant
 
 
 def is_constant(x: Instruction) -> bool:

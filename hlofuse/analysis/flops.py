@@ -238,7 +238,7 @@ def _parameter_bytes(parameter: Instruction) -> int:
         element = parameter
         for i in index:
             element = next(
-                (u for u in element.users if u.opcode == "get-tuple-element" and u.tuple_index == i), element
+                (u for u in element.users if u.is_get_tuple_element and u.tuple_index == i), element
             )
         total += read_bytes(element)
     return total

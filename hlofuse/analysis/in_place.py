@@ -105,7 +105,7 @@ def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, 
     """The source of the element at `index`: through tuples first, then get-tuple-elements."""
     while instruction.opcode == "tuple" and index:
         instruction, index = instruction.operands[index[0]], index[1:]
-    while instruction.opcode == "get-tuple-element":
+    while instruction.is_get_tuple_element:
         instruction, index = instruction.operand, (instruction.tuple_index, *index)
     return instruction, index
 

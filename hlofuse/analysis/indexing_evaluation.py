@@ -50,7 +50,7 @@ def code_duplication(
     evaluation: IndexingEvaluation, producer: Instruction, limit: float, counted: dict[Instruction, int]
 ) -> dict[str, int] | None:
     """The figures, if it copies too much code (`CodeDuplicationTooHigh`); `counted` uses, which get more."""
-    if producer.opcode == "broadcast":
+    if producer.is_broadcast:
         return None
     emitted = evaluation.emitted(producer)
     if producer.opcode not in INVALIDATES_CACHE:

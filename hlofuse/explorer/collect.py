@@ -369,7 +369,7 @@ def page_kernels(
 
 def _read(operand: Instruction, number: dict[Instruction, int]) -> Value:
     source, name = through_views(operand), through_views(operand).name
-    if operand.opcode == "get-tuple-element":
+    if operand.is_get_tuple_element:
         name += f"{{{operand.tuple_index}}}"
     return number.get(source, -1), name, str(operand.shape), operand.shape.leaves_size
 

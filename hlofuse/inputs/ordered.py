@@ -63,7 +63,7 @@ def _name_elements(module: Module) -> None:
 def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Instruction]:
     """All of one instruction and those of its elements that are tuples themselves, added where they miss."""
     assert source.computation is not None
-    read = grouped((user.tuple_index, user) for user in source.users if user.opcode == "get-tuple-element")
+    read = grouped((user.tuple_index, user) for user in source.users if user.is_get_tuple_element)
     found = []
     for index in sorted({*read, *_frontend_elements(source, ids_here, max(read, default=-1))}):
         if index not in read:

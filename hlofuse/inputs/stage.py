@@ -231,7 +231,7 @@ def _unoptimized_evidence(module: Module) -> str | None:
 
 def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
     """`scalars` are the names of the constants before it in its computation, by value."""
-    if i.opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.sizes):
+    if i.is_broadcast and any(d == 1 for o in i.operands for d in o.sizes):
         return f"broadcasts a dimension of size 1 ({printable(i.name)}), which earlier passes simplify"
     if i.is_constant and i.shape.is_effective_scalar:
         other = scalars.setdefault((i.shape.key, i.payload), i.name)

@@ -243,7 +243,7 @@ def unfuse(caller: Instruction) -> None:
     root = outer[body.root]
     if body.root.opcode == "tuple":
         for user in list(caller.users):
-            if user.opcode == "get-tuple-element":
+            if user.is_get_tuple_element:
                 user.replace_all_uses_with(root.operands[user.tuple_index])
                 if not user.is_root and not user.users:
                     user.drop_all_control_dependencies()

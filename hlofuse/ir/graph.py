@@ -199,6 +199,14 @@ class Instruction:
         return self.opcode == "constant"
 
     @property
+    def is_broadcast(self) -> bool:
+        return self.opcode == "broadcast"
+
+    @property
+    def is_get_tuple_element(self) -> bool:
+        return self.opcode == "get-tuple-element"
+
+    @property
     def is_fusion(self) -> bool:
         return self.opcode == "fusion"
 

@@ -54,7 +54,7 @@ class KernelKeys(Keys):
         operands = tuple([keys[o] for o in x.operands])
         if x.is_fusion:
             return self._fusion(x, operands, module)
-        if x.opcode == "get-tuple-element":
+        if x.is_get_tuple_element:
             results = module.results.get(x.operand) if not self._output_order else None
             if results is not None and x.tuple_index < len(results):
                 return self.number(("result", operands, results[x.tuple_index]))

@@ -229,11 +229,11 @@ class Pairs:
         elements = dict[tuple[Instruction, int], Instruction]()
         for old in set(pairs.values()):
             for user in old.users:
-                if user.opcode == "get-tuple-element":
+                if user.is_get_tuple_element:
                     elements.setdefault((old, user.tuple_index), user)
         for computation in self.after.computations:
             for new in computation:
-                if new.opcode == "get-tuple-element" and new not in pairs:
+                if new.is_get_tuple_element and new not in pairs:
                     source = pairs.get(new.operand)
                     if source is not None and (source, new.tuple_index) in elements:
                         pairs[new] = elements[source, new.tuple_index]

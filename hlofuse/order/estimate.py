@@ -198,7 +198,7 @@ def _place_elements(order: Instructions) -> Instructions:
     """The order with get-tuple-elements right after their tuple, as passes create them."""
     place = {x: (k, 0) for k, x in enumerate(order)}
     for k, x in enumerate(order, 1):
-        if x.opcode == "get-tuple-element":
+        if x.is_get_tuple_element:
             place[x] = (place[x.operand][0], k)
     return sorted(order, key=place.__getitem__)
 

@@ -118,7 +118,7 @@ class _OneComputation(Struct):
         if len(first) == root.operand_count:
             return
         for user in fusion.users:
-            if user.opcode == "get-tuple-element":
+            if user.is_get_tuple_element:
                 index = first[root.operands[user.tuple_index]]
                 if index != user.tuple_index:
                     set_tuple_index(user, index)

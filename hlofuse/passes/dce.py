@@ -139,7 +139,7 @@ def _element(instruction: Instruction) -> Instruction | None:
     """The source of a chain of get-tuple-elements, if known."""
     path = []
     source = instruction
-    while source.opcode == "get-tuple-element":
+    while source.is_get_tuple_element:
         path.append(source.tuple_index)
         source = source.operand
     if not path:

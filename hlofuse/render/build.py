@@ -247,7 +247,7 @@ class _PanelBuilder(Struct):
         if self.plan.parts:
             return
         for i in self.plan.computation:
-            if i.opcode == "get-tuple-element" and i.operand.is_parameter and not i.is_root:
+            if i.is_get_tuple_element and i.operand.is_parameter and not i.is_root:
                 parameter = i.operand
                 box = Box(self.context.key(), "value", f"{value_title(parameter)}[{i.tuple_index}]")
                 box.lines = [shape_of(i)]
@@ -255,7 +255,7 @@ class _PanelBuilder(Struct):
                 self.box[i] = box
                 self.panel.boxes.append(box)
                 whole = self.box.get(parameter)
-                if whole is not None and all(u.opcode == "get-tuple-element" for u in parameter.users):
+                if whole is not None and all(u.is_get_tuple_element for u in parameter.users):
                     self.box.pop(parameter)
                     self.panel.boxes.remove(whole)
 
@@ -276,7 +276,7 @@ class _PanelBuilder(Struct):
 
     def add_arrows(self) -> None:
         for i, box in list(self.box.items()):
-            if i.opcode == "get-tuple-element":
+            if i.is_get_tuple_element:
                 continue
             for operand in i.operands:
                 self.add_arrows_into(box, operand, self.computation_of.get(box.key))

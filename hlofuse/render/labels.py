@@ -170,7 +170,7 @@ def sources(
         i, path = leaf
         if i in keep:
             found[leaf] = None
-        elif i.opcode == "get-tuple-element" and i.operands:
+        elif i.is_get_tuple_element and i.operands:
             stack.append((i.operand, (i.tuple_index, *path)))
         elif i.opcode == "tuple" and path and path[0] < i.operand_count:
             stack.append((i.operands[path[0]], path[1:]))

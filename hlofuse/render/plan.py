@@ -60,7 +60,7 @@ def boxed_neighbours(neighbours: Iterable[Instruction], up: bool) -> Instruction
         i = stack.pop()
         if has_box(i):
             found[i] = None
-        elif up and i.opcode == "get-tuple-element" and i.operand.opcode == "tuple":
+        elif up and i.is_get_tuple_element and i.operand.opcode == "tuple":
             stack += i.operand.operands[i.tuple_index : i.tuple_index + 1]
         else:
             stack.extend(reversed(i.operands if up else i.users))

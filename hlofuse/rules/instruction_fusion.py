@@ -64,7 +64,7 @@ NOTHING_AGAINST = outcome("IF030", "No rule forbids it", allows=True)
 # Rules about fusing across the output and about computing a producer more than once.
 def is_always_duplicable(instruction: Instruction) -> bool:
     """Broadcasts and widening converts: a copy reads less than the result (`IsAlwaysDuplicable`)."""
-    if instruction.opcode == "broadcast":
+    if instruction.is_broadcast:
         return True
     return instruction.opcode == "convert" and instruction.operand.byte_size < instruction.byte_size
 

@@ -362,7 +362,7 @@ class _Loops:
                 if inner is not None:
                     self._body += 3 if opcode in _EXTREME else 1
             if opcode == "select" and 0 < self._row < _SHORTEST:
-                is_same = first.opcode == "broadcast" and inner not in first.dimensions
+                is_same = first.is_broadcast and inner not in first.dimensions
                 below = reach(first.operands if is_same else (), lambda i: i.operands)
                 if any(i.is_parameter and i.rank for i in below):  # of data, for a row
                     self._other["choice of a row"] += 0.4 * max(count / self._row - _PREDICTED, 0)
@@ -754,7 +754,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.element_count
             row = _run(x.shape, x.minor_to_major[:1])
-            is_repeated = any(o.opcode == "broadcast" for o in x.operands)
+            is_repeated = any(o.is_broadcast for o in x.operands)
             if x.rank < 3 or is_repeated:  # else all rows are one
                 longest = max(longest, x.element_count / row)
             # It goes by rows through what it has computed, and adds to a product at once.
@@ -774,7 +774,7 @@ def _is_outer(product: Instruction) -> bool:
     dimension and another one it takes 4 to 20 times as long (jaxlib 0.11.1)."""
     minor = product.minor_to_major[:1]
     return all(
-        o.opcode == "broadcast" and (set(minor) <= {*o.dimensions} or len(o.dimensions) == product.rank - 1)
+        o.is_broadcast and (set(minor) <= {*o.dimensions} or len(o.dimensions) == product.rank - 1)
         for o in product.operands
     )
 
@@ -788,7 +788,7 @@ def _buffered_bytes(reduce: Instruction, fusion: Instruction, summed: Container[
     if row not in reduce.dimensions or length <= _REDUCED_PART:
         return 0
     inside = [x for x in computed_in(fusion) if x.sizes == shape.dimensions]
-    is_repeated = any(x.opcode == "broadcast" and x.dimensions and row not in x.dimensions for x in inside)
+    is_repeated = any(x.is_broadcast and x.dimensions and row not in x.dimensions for x in inside)
     steps = (x for x in inside if is_elementwise(x) and x.opcode != "negate" and x not in summed)
     count = sum(all(o.opcode != "broadcast" for o in x.operands) for x in steps)
     return 4 * _REDUCED_PART * shape.element_count // length if is_repeated and count > 1 else 0
@@ -839,7 +839,7 @@ def _computes_again(reduce: Instruction, fusion: Instruction) -> bool:
         return False
     needed = reduced | {shape.minor_to_major[0]}
     return any(
-        x.opcode == "broadcast"
+        x.is_broadcast
         and x.sizes == shape.dimensions
         and reduced <= set(x.dimensions)
         and not needed.union(x.dimensions) >= set(range(shape.rank))

@@ -117,7 +117,7 @@ class KernelModel:
             own.times.clear()
             own.answers.clear()
         for operand in instruction.operands:
-            if operand.opcode == "get-tuple-element":
+            if operand.is_get_tuple_element:
                 operand = operand.operand
             if (of_operand := cache.get(operand)) is not None:
                 of_operand.times.pop(instruction, None)

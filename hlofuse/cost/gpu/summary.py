@@ -147,7 +147,7 @@ class PairTable(Struct, eq=False):
                 slot = operands.index(producer)
             except ValueError:
                 # The first slot that reads one of several results of a finished kernel.
-                elements = [k for k, o in enumerate(operands) if o.opcode == "get-tuple-element"]
+                elements = [k for k, o in enumerate(operands) if o.is_get_tuple_element]
                 slot = next(k for k in elements if operands[k].operand is producer)
             incoming = producer.operands
             for operand in incoming:

@@ -25,7 +25,7 @@ class _Traversal(KernelGraph):
     def resolve(self, instruction: Instruction) -> Instruction:
         """The operand read through parameters and outputs of the parts."""
         while True:
-            if instruction.opcode == "get-tuple-element" and instruction.operand.is_fusion:
+            if instruction.is_get_tuple_element and instruction.operand.is_fusion:
                 root = instruction.operand.fused_root
                 if root.opcode == "tuple" and self.holds(root):
                     return root.operands[instruction.tuple_index]
@@ -44,7 +44,7 @@ class _Traversal(KernelGraph):
         for i, root in enumerate(roots):
             if root.is_parameter and consumer.is_fusion:
                 operand, index = consumer.operands[root.parameter_number], 0
-                if operand.opcode == "get-tuple-element":
+                if operand.is_get_tuple_element:
                     operand, index = operand.operand, operand.tuple_index
                 if operand is producer:
                     roots[i] = _roots_of(producer)[index]
@@ -55,7 +55,7 @@ class _Traversal(KernelGraph):
         producer, consumer = self.parts
         used = set()
         for user in producer.users:
-            if user.opcode == "get-tuple-element":
+            if user.is_get_tuple_element:
                 if any(u is not consumer for u in user.users):
                     used.add(user.tuple_index)
             elif user is not consumer:

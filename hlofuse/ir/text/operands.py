@@ -182,7 +182,7 @@ def _start_of(x: Instruction) -> Instruction | None:
     """The start of the async chain of `x`, followed through tuples."""
     indices = []
     while True:
-        if x.opcode == "get-tuple-element":
+        if x.is_get_tuple_element:
             indices.append(x.tuple_index)
         elif x.opcode == "tuple" and indices:
             x = x.operands[indices.pop()]

@@ -80,7 +80,7 @@ def _lines(computation: Computation, options: PrintOptions) -> Iterator[str]:
     printer = _InstructionPrinter(options)
     order = _order(computation)
     for instruction in order:
-        if options.compact_elements and instruction.opcode == "get-tuple-element" and instruction is not root:
+        if options.compact_elements and instruction.is_get_tuple_element and instruction is not root:
             continue
         yield f"  {'ROOT ' if instruction is root else ''}{printer.text(instruction)}\n"
     yield "}" + computation.attributes_text
@@ -144,7 +144,7 @@ class _InstructionPrinter:
         if not options.compact_elements:
             return f"{shape}{self.percent}{x.name}"
         path = ""
-        while x.opcode == "get-tuple-element":
+        while x.is_get_tuple_element:
             path = f"#{x.tuple_index}{path}"
             x = x.operand
         return f"{shape}{self.percent}{x.name}{path}"

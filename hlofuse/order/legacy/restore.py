@@ -250,10 +250,10 @@ class SunkBroadcasts:
         self._graph = graph
         self._sunk = dict[Instruction, tuple[Instruction, Instruction, Instruction | None]]()
         """Old broadcast to the old convert, the new broadcast, and the new convert if it remains."""
-        new = [x for x in graph.of if x.opcode == "broadcast" and x.users]
+        new = [x for x in graph.of if x.is_broadcast and x.users]
         for convert in [x for x in graph.of if x.opcode == "convert" and not x.users and not x.is_root]:
             old = convert.operand
-            if old.opcode == "broadcast" and old.users == [convert]:
+            if old.is_broadcast and old.users == [convert]:
                 match = next((x for x in new if _origin_of(x, old, convert)), None)
                 if match is not None:
                     new.remove(match)

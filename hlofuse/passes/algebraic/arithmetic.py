@@ -117,7 +117,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
     constant = rhs.past("broadcast")
     if lhs.opcode != "constant" and constant.is_constant:
         negative = make.unary(constant, "negate", constant)
-        if rhs.opcode == "broadcast":
+        if rhs.is_broadcast:
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
         return c.binary(sub, "add", lhs, negative)
     if not exact:
@@ -222,7 +222,7 @@ def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruct
         if inner.opcode != "multiply":
             continue
         for a, factor in both_orders(inner):
-            constant = factor if bare else (factor.operand if factor.opcode == "broadcast" else None)
+            constant = factor if bare else (factor.operand if factor.is_broadcast else None)
             if a.opcode != "constant" and constant is not None and constant.is_constant:
                 return a, constant, op
     return None

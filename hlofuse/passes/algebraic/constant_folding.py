@@ -41,7 +41,7 @@ def _is_foldable(i: Instruction) -> bool:
         return not any(x.opcode in _NEVER or x.called for c in i.called_computations for x in c)
     if i.called and i.opcode not in _COMBINE:
         return False
-    if i.opcode == "pad" and i.operand.opcode == "broadcast":
+    if i.opcode == "pad" and i.operand.is_broadcast:
         return False
     return not has_side_effect(i)
 
@@ -54,7 +54,7 @@ def _is_constant(operand: Instruction) -> bool:
     """A constant, a broadcast of one, or a counter; or a tuple of such."""
     if operand.opcode == "tuple":
         return all(map(_is_constant, operand.operands))
-    if operand.opcode == "broadcast":
+    if operand.is_broadcast:
         return operand.operand.is_constant
     return operand.opcode in ("constant", "iota")
 
@@ -73,7 +73,7 @@ class _UnknownElements:
     def result(self, i: Instruction) -> Instruction | None:
         """The constant in place of `i`; None where `i` stays."""
         source = i.operand
-        if i.opcode == "get-tuple-element" and source.opcode == "tuple":
+        if i.is_get_tuple_element and source.opcode == "tuple":
             source = source.operands[i.tuple_index]
             return source if _is_elided(source) else None
         if not any(map(_is_elided, i.operands)) or not all(s.rank for s in i.shape.results):

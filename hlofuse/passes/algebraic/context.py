@@ -147,11 +147,11 @@ def scalar_constant(x: Instruction) -> bool:
 
 def broadcast_constant(x: Instruction, is_constant: Predicate = scalar_constant) -> Instruction | None:
     """The scalar constant that `x` is a broadcast of."""
-    return x.operand if x.opcode == "broadcast" and is_constant(x.operand) else None
+    return x.operand if x.is_broadcast and is_constant(x.operand) else None
 
 
 def is_spread_scalar(x: Instruction) -> bool:
-    return x.opcode == "broadcast" and not x.operand.sizes
+    return x.is_broadcast and not x.operand.sizes
 
 
 def iota_size(iota: Instruction) -> int:

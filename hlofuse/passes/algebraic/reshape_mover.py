@@ -218,7 +218,7 @@ def _narrowed(x: Instruction) -> Instruction:
     """The same elements without dimensions of size 1."""
     shape = without_ones(x.shape)
     remaining = [d for d, size in enumerate(x.sizes) if size != 1]
-    if x.opcode == "broadcast":
+    if x.is_broadcast:
         places = [remaining.index(d) for d in x.dimensions if d in remaining]
         source, small = x.operand, without_ones(x.operand.shape)
         source = source if source.rank == small.rank else make.added(x, "reshape", small, [source])

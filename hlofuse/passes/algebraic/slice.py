@@ -35,7 +35,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         starts = [r.start + s for r, s in zip(ranges, inner, strict=True)]
         limits = [r.limit + s for r, s in zip(ranges, inner, strict=True)]
         return c.become(x, make.slice_of, operand.operand, starts, limits)
-    if operand.opcode == "broadcast":
+    if operand.is_broadcast:
         return _slice_of_broadcast(c, x)
     if operand.opcode == "dynamic-update-slice" and c.release.slices_of_updates and _slice_of_update(c, x):
         return True
@@ -196,7 +196,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
         return c.replace(x, operand)
     if _start_at_zero(c, x, operand):
         return True
-    if operand.opcode == "broadcast":
+    if operand.is_broadcast:
         inner = operand.operand
         if operand.dimensions:
             taken = [sizes[d] for d in operand.dimensions]

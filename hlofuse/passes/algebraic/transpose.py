@@ -69,7 +69,7 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
         return False
     if remove_chain(c, bitcast):
         return True
-    if bitcast.opcode == "bitcast" and bitcast.operand.opcode == "broadcast":
+    if bitcast.opcode == "bitcast" and bitcast.operand.is_broadcast:
         permutation = transpose_for_bitcast(bitcast.operand.shape, bitcast.shape)
         if permutation is not None:
             return simplify_transpose_of_broadcast(c, bitcast, permutation)
@@ -148,7 +148,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
     hoists = c.options.hoist_transpose_of_reshape and c.release.hoists_transposes
     if not sensitive and hoists and _hoist_transpose(c, reshape):
         return True
-    if operand.opcode == "broadcast":
+    if operand.is_broadcast:
         dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
         if dimensions is not None:
             return c.broadcast(reshape, operand.operand, dimensions)
@@ -371,7 +371,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
     if operand.opcode == "iota":
         new = make.iota(broadcast, shape, dimensions[int(operand.attributes["iota_dimension"])])
         return c.replace(broadcast, new)
-    if operand.opcode == "broadcast":
+    if operand.is_broadcast:
         through = [dimensions[d] for d in operand.dimensions]
         return c.broadcast(broadcast, operand.operand, through)
     if c.options.layout_sensitive:
@@ -406,7 +406,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
 
     def is_similar(x: Instruction) -> bool:
         return (
-            x.opcode == "broadcast"
+            x.is_broadcast
             and x.operand.shape.key == operand.shape.key
             and x.dimensions == broadcast.dimensions
         )

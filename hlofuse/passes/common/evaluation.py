@@ -136,7 +136,7 @@ def elements(
         return cache[x]
     if not x.is_array or x.element_count > most or x.shape.dynamic_dimensions:
         raise CannotEvaluate
-    if x.opcode == "get-tuple-element":
+    if x.is_get_tuple_element:
         found = _results(x.operand, cache, most)[x.tuple_index]
     elif x.opcode in _CALLS:
         (found,) = _results(x, cache, most)

@@ -96,11 +96,11 @@ def _remove_unused_operands(branch: Computation, conditionals: Sequence[Instruct
 
 def _gives_elements(x: Instruction) -> bool:
     is_tuple = x.is_tuple and not x.is_root
-    return is_tuple and all(user.opcode == "get-tuple-element" for user in x.users)
+    return is_tuple and all(user.is_get_tuple_element for user in x.users)
 
 
 def _read_elements(x: Instruction) -> list[int]:
-    return sorted({user.tuple_index for user in x.users if user.opcode == "get-tuple-element"})
+    return sorted({user.tuple_index for user in x.users if user.is_get_tuple_element})
 
 
 def _some_elements(at: Instruction, source: Instruction, remaining: Ints) -> Instruction:

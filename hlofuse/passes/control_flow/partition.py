@@ -82,7 +82,7 @@ class Partition:
             is_input = x.computation is self._module.entry
             settled = x.is_array or not is_input
             found = (shardings_of(x, "sharding") or [((),) * x.rank]) if is_input else self._shardings[x]
-        elif x.opcode == "get-tuple-element":
+        elif x.is_get_tuple_element:
             settled = True
             found = None if inside else [outer[x.tuple_index]]
         elif target in CROSSINGS:
@@ -178,7 +178,7 @@ class Partition:
         dimensions = (d for s in zip(given or (), found, strict=False) for d in zip(*s, strict=True))
         if x in self._repeated or given is None or any(old and old != new for old, new in dimensions):
             return False  # divided in another way
-        if x.opcode == "get-tuple-element" and (source := x.operand).opcode in ("parameter", "tuple"):
+        if x.is_get_tuple_element and (source := x.operand).opcode in ("parameter", "tuple"):
             state = self._shardings[source]
             if state is None or not (source.is_parameter or self._divide(source, x.tuple_index, found)):
                 return False
@@ -227,7 +227,7 @@ class Partition:
                 inline(x)
         for x in entry.post_order():
             if custom_call_target(x) in CROSSINGS:
-                elements = [u for u in x.users if u.opcode == "get-tuple-element"] if x.is_tuple else []
+                elements = [u for u in x.users if u.is_get_tuple_element] if x.is_tuple else []
                 for element in elements:
                     element.replace_all_uses_with(x.operands[element.tuple_index])
                     entry.remove_instruction(element)
@@ -312,7 +312,7 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
         return ShardingRule([factors[:rank] for rank in ranks], factors)
     if x.opcode == "iota":
         return ShardingRule([], [WHOLE if str(d) == x.raw("iota_dimension") else d for d in places])
-    if x.opcode == "broadcast":
+    if x.is_broadcast:
         return ShardingRule([dimensions], places)
     if x.opcode == "transpose":
         return ShardingRule([places], dimensions)
@@ -374,7 +374,7 @@ def _rule_of_indices(x: Instruction, ranks: list[int]) -> ShardingRule:
 
 
 def _adds_to_zeros(scatter: Instruction) -> bool:
-    zero = scatter.operand.operands[:1] if scatter.operand.opcode == "broadcast" else []
+    zero = scatter.operand.operands[:1] if scatter.operand.is_broadcast else []
     is_sum = scatter.to_apply.root.opcode == "add" and scatter.is_array
     return is_sum and any(o.is_constant and scalar_of(o) == 0 for o in zero)
 

@@ -106,7 +106,7 @@ class _Driver:
             return False
         if is_nested_variadic_reduction(user, self._model):
             return False
-        return not user.is_multi_output_fusion or all(u.opcode == "get-tuple-element" for u in user.users)
+        return not user.is_multi_output_fusion or all(u.is_get_tuple_element for u in user.users)
 
     def _join(self, fusion: Instruction, other: Instruction) -> None:
         name, is_input = fusion.name, other.fusion_kind == "kInput"

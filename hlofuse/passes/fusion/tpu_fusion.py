@@ -90,7 +90,7 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
         return
     rows = greatest.operand
     others = [u for u in rows.users if u is not greatest]
-    spread = [u for u in greatest.users if u.opcode == "broadcast"]
+    spread = [u for u in greatest.users if u.is_broadcast]
     is_inner = {*greatest.dimensions} <= {*rows.minor_to_major[:2]}
     if rows.rank < 3 or not is_inner or len(others) != 1 or not spread:
         return
@@ -210,7 +210,7 @@ class Prediction(OnlySkipped):
         root = _root(producer)
         if own_name(root.origin) in self._closed and (kinds[1] == "loop" or root.opcode == "subtract"):
             return False
-        is_written = kinds == ("convolution", _WRITES) and user.operand.opcode == "get-tuple-element"
+        is_written = kinds == ("convolution", _WRITES) and user.operand.is_get_tuple_element
         is_read = kinds[0] in ("loop", "convolution") and kinds[1] in ("loop", "reduce")
         if first is second or not (is_read or is_written):
             return False

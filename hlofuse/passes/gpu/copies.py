@@ -103,7 +103,7 @@ def _comes_back(value: Instruction, is_entry: bool) -> bool:
         return is_entry
     return bool(value.users) and all(
         custom_call_target(u) == "MoveToDevice"
-        or ((u.opcode in _SEEN_THROUGH or u.opcode == "get-tuple-element") and _comes_back(u, is_entry))
+        or ((u.opcode in _SEEN_THROUGH or u.is_get_tuple_element) and _comes_back(u, is_entry))
         or (u.opcode == "tuple" and u.is_root and is_entry)
         for u in _readers(value)
     )
@@ -137,7 +137,7 @@ def _move(annotation: Instruction) -> None:
         for user in list(_readers(value)):
             if custom_call_target(user) == "MoveToDevice":
                 replaced(user, make.copied(value, _in_space(value.shape, "")))
-            elif user.opcode in _SEEN_THROUGH or user.opcode == "get-tuple-element":
+            elif user.opcode in _SEEN_THROUGH or user.is_get_tuple_element:
                 user.shape = _in_space(user.shape, _HOST_SPACE)
                 queue.append(user)
         for user in value.users:
@@ -231,7 +231,7 @@ class CopyFusion(DevicePass):
         others = []
         for user in fusion.users:
             copy = user
-            if copy.opcode == "get-tuple-element" and copy.user_count == 1:
+            if copy.is_get_tuple_element and copy.user_count == 1:
                 if _is_reduction(fusion.fused_root.operands[copy.tuple_index], model):
                     others.append(user)
                     continue

@@ -78,7 +78,7 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
     start, step = (int(config["known_init_step"].get(k, 0)) for k in ("init", "step"))
     count = int(config["known_trip_count"].get("n", 0))
     index = int(config.get("known_induction_variable", {}).get("tuple_index", 0))
-    counters = {x for x in body.parameter.users if x.opcode == "get-tuple-element" and x.tuple_index == index}
+    counters = {x for x in body.parameter.users if x.is_get_tuple_element and x.tuple_index == index}
     if not 1 <= count <= _MAX_ITERATIONS or not all(_counts_only(o, counters) for o, _ in moving):
         return None
     numbers = [start + k * step for k in range(count)]

@@ -424,7 +424,7 @@ class LayoutAssignment(Requests):
             if not can_change_layout(instruction):
                 if operand.is_array and operand.rank == len(order):
                     self.set_array_operand_layout(instruction, number, order)
-            elif instruction.opcode == "broadcast":
+            elif instruction.is_broadcast:
                 added = others(instruction.rank, instruction.dimensions)
                 inner = without(relaid(instruction.shape, order), added).minor_to_major
                 self.set_array_operand_layout(instruction, number, inner, dfs=depth_first)

@@ -57,7 +57,7 @@ class BroadcastCanonicalizer(Pass):
             x
             for computation in module.non_fusion_computations()
             for x in computation.post_order()
-            if x.opcode == "broadcast" and list(x.dimensions) != sorted(x.dimensions)
+            if x.is_broadcast and list(x.dimensions) != sorted(x.dimensions)
         ]
         return expand_each(found, _canonicalize, recorder)
 

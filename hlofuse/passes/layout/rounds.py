@@ -239,7 +239,7 @@ def _record(computation: Computation, first: int, reader: str, recorder: Recorde
         if copy.opcode == "copy":
             source = copy.operand
             has, wanted = source.shape.layout, copy.shape.layout
-            if source.opcode == "get-tuple-element" and source.operand.opcode == "tuple":
+            if source.is_get_tuple_element and source.operand.opcode == "tuple":
                 source = source.operand.operands[source.tuple_index]
             reason = f"{source.name} is laid out as {has}, and {reader} takes {wanted}"
             recorder.created_instructions(source.name, [copy], LAYOUT_COPY, reason)

@@ -26,11 +26,11 @@ def loops_of(computations: Iterable[Computation]) -> Instructions:
 
 
 def is_element(x: Instruction, source: Instruction, index: int) -> bool:
-    return x.opcode == "get-tuple-element" and x.operand is source and x.tuple_index == index
+    return x.is_get_tuple_element and x.operand is source and x.tuple_index == index
 
 
 def elements_read(source: Instruction) -> Instructions:
-    return [u for u in source.users if u.opcode == "get-tuple-element"]
+    return [u for u in source.users if u.is_get_tuple_element]
 
 
 def carried_unchanged(body: Computation) -> Instructions:
@@ -51,7 +51,7 @@ def gathers_again(x: Instruction) -> bool:
 def only_elements_are_read(loop: Instruction) -> bool:
     """`AllWhileParamConsumersGte`."""
     parts = (body_of(loop), condition_of(loop))
-    return all(u.opcode == "get-tuple-element" for c in parts for u in c.parameter.users)
+    return all(u.is_get_tuple_element for c in parts for u in c.parameter.users)
 
 
 def new_loop(
@@ -96,7 +96,7 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
     """Elements with an effect outside of themselves and of other unused elements."""
     body, condition = body_of(loop), condition_of(loop)
     after = set(range(size))
-    if not loop.is_root and all(u.opcode == "get-tuple-element" for u in loop.users):
+    if not loop.is_root and all(u.is_get_tuple_element for u in loop.users):
         after = {u.tuple_index for u in loop.users}
     groups = _Groups()
     depends = {}  # The elements that an instruction is computed from, one bit each
@@ -106,7 +106,7 @@ def _used_elements(loop: Instruction, size: int) -> set[int]:
         for i in part.post_order():
             if i is parameter or i is body.root:
                 continue
-            if i.opcode == "get-tuple-element" and i.operand is parameter:
+            if i.is_get_tuple_element and i.operand is parameter:
                 depends[i] = 1 << i.tuple_index
                 groups.join(body.root.operands[i.tuple_index], i)
             else:

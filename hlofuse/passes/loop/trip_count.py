@@ -168,7 +168,7 @@ def _elements_read(x: Instruction, parameter: Instruction) -> set[int] | None:
     """Elements of the parameter that `x` depends on; None where it reads it otherwise."""
     found = set()
     for i in reach([x], lambda i: () if parameter in i.operands else i.operands):
-        if i.opcode == "get-tuple-element" and i.operand is parameter:
+        if i.is_get_tuple_element and i.operand is parameter:
             found.add(i.tuple_index)
         elif i is parameter or parameter in i.operands or i.called:
             return None
@@ -180,7 +180,7 @@ def _trace(x: Instruction) -> Instruction:
     while True:
         if x.opcode == "copy":
             x = x.operand
-        elif x.opcode == "get-tuple-element" and x.operand.opcode == "tuple":
+        elif x.is_get_tuple_element and x.operand.opcode == "tuple":
             x = x.operand.operands[x.tuple_index]
         else:
             return x
@@ -237,7 +237,7 @@ def _annotate(loop: Instruction) -> bool:
         config["known_init_step"] = {"init": str(counter.init), "step": str(counter.step)}
         last = counter.init + counter.step * counter.trips
         for user in list(loop.users):
-            if user.opcode == "get-tuple-element" and user.tuple_index == counter.index:
+            if user.is_get_tuple_element and user.tuple_index == counter.index:
                 user.replace_all_uses_with(make.scalar(user, user.element_type, last))
     elif init.operands[index].is_constant:
         return False

@@ -167,7 +167,7 @@ def _sizes_read(
                 if not cuts(user):
                     return False
             elif user not in seen:
-                if not (is_elementwise(user) or user.opcode == "get-tuple-element") or not is_cut(user):
+                if not (is_elementwise(user) or user.is_get_tuple_element) or not is_cut(user):
                     return False
                 seen.add(user)
         return bool(x.users) or not x.is_root
@@ -198,7 +198,7 @@ def _replace_users(old: Instruction, new: Instruction, smaller: dict[Instruction
         if user.opcode == "slice":
             replaced(user, new)
             continue
-        if user.opcode == "get-tuple-element":
+        if user.is_get_tuple_element:
             element = make.get_tuple_element(user, new, user.tuple_index)
         else:
             sizes = new.sizes

@@ -100,9 +100,7 @@ def _decompose(topk: Instruction) -> None:
     """`DecomposeTopKFallback`."""
     data = topk.operand
     last = data.rank - 1
-    values_only = (
-        topk.user_count == 1 and topk.user.opcode == "get-tuple-element" and not topk.user.tuple_index
-    )
+    values_only = topk.user_count == 1 and topk.user.is_get_tuple_element and not topk.user.tuple_index
     if topk.opcode == "topk":
         types = [data.element_type] + ([] if values_only else ["s32"])
         greatest = topk.raw("largest", "true") == "true"

@@ -75,7 +75,7 @@ class Batch:
         for x in self.body.post_order():
             if x is self.given or self.knows(x):
                 continue
-            if x.opcode == "get-tuple-element" and x.operand is self.given:
+            if x.is_get_tuple_element and x.operand is self.given:
                 if x in self.numbers:
                     number = make.iota(self.loop, self._leading(x.shape), 0)
                     if self.is_reversed:
@@ -209,7 +209,7 @@ class Batch:
         }
         if x.opcode in written:
             return written[x.opcode](x)
-        if x.opcode == "get-tuple-element":
+        if x.is_get_tuple_element:
             return make.get_tuple_element(self.loop, self.computed[x.operand], x.tuple_index)
         if x.opcode not in ELEMENTWISE_OPCODES and x.opcode not in _OF_EACH:
             return None
@@ -450,7 +450,7 @@ def iterate_at_once(loop: Instruction) -> bool:
 def _choose_row(x: Instruction) -> None:
     """Have a choice between an array and the same with another row be made of the rows."""
     test, *sides = x.operands
-    for new, old in both_orders(sides) if test.opcode == "broadcast" and not test.dimensions else ():
+    for new, old in both_orders(sides) if test.is_broadcast and not test.dimensions else ():
         part, starts = written_part(new) or (x, {})
         if new.opcode != "scatter" or not starts or new.operand is not old:
             continue

@@ -332,7 +332,7 @@ class Together(Batch):
 
     def _form(self, x: Instruction) -> object:
         """Equal for operations that do the same, and that can be done on all at once."""
-        if self.is_flat and x.opcode == "broadcast":
+        if self.is_flat and x.is_broadcast:
             return x if x.dimensions else x.operand
         if x.opcode not in ELEMENTWISE_OPCODES and (self.is_flat or x.opcode not in _STACKED):
             return x

@@ -42,7 +42,7 @@ def compute_in_parts(x: Instruction) -> bool:
 
 def _places(reader: Instruction, x: Instruction, d: int) -> list[int]:
     """The dimensions that are divided with that of `x`; nothing where a part of `x` is not enough."""
-    if reader.opcode == "get-tuple-element":
+    if reader.is_get_tuple_element:
         return [d, d] if reader.operand.opcode in ("topk", *_SEVERAL) else []
     if reader.opcode == "topk":
         return [] if d == reader.operand.rank - 1 else [d, d]

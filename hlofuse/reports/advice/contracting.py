@@ -542,7 +542,7 @@ class View(Struct):
         if x.opcode == "iota" and (along := labels[counted(x) or 0]) not in self.sizes:
             row = array(x.element_type, [own[along]])
             return self.rows.setdefault(row, make.iota(x, row, 0)), [along]
-        if x.opcode == "broadcast":
+        if x.is_broadcast:
             return self.of(below[0], [labels[d] for d in x.dimensions])
         if x.opcode == "transpose":
             return self.of(below[0], [labels[x.dimensions.index(d)] for d in range(len(labels))])

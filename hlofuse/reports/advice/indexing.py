@@ -29,7 +29,7 @@ _ROUNDS = 1000  # Operations of Threefry at most; with 20 rounds it has 120
 
 def _maximum(x: Instruction) -> Instruction | None:
     """The search for the largest element, by whose index `x` reads the same array."""
-    found = (i.operand for i in origins(x.second) if i.opcode == "get-tuple-element")
+    found = (i.operand for i in origins(x.second) if i.is_get_tuple_element)
     return next((i for i in found if i.opcode == "reduce" and x.operand in i.operands), None)
 
 
@@ -52,7 +52,7 @@ def _draw(x: Instruction) -> bool:
         return False
     found = origins(x, _ROUNDS, ("add", "xor", "or", "shift-left", "concatenate"))
     rotations = {scalar_of(source(i.second)) for i in found if i.opcode == "shift-left"}
-    spread = [source(i) for i in found if i.opcode == "broadcast"]
+    spread = [source(i) for i in found if i.is_broadcast]
     key = next((i for i in spread if i.element_count == 1 and not i.is_constant), None)
     if rotations != _ROTATIONS or key is None:
         return False

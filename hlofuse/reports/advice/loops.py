@@ -59,7 +59,7 @@ def plain_counter(loop: Instruction) -> Counter | None:
 def replace_state(loop: Instruction, state: Instructions) -> None:
     """Have all that reads the loop read these elements."""
     for element in list(loop.users):
-        if element.opcode == "get-tuple-element" and element not in state:
+        if element.is_get_tuple_element and element not in state:
             element.replace_all_uses_with(state[element.tuple_index])
     loop.replace_all_uses_with(make.tuple_of(loop, state))
 
@@ -68,7 +68,7 @@ def _in_shape(x: Instruction, shape: Shape) -> Instruction:
     """The same elements in another shape; one number everywhere, as JAX broadcasts it at first."""
     if x.shape == shape:
         return x
-    if x.opcode == "broadcast" and not x.dimensions:
+    if x.is_broadcast and not x.dimensions:
         return make.broadcast(x, shape, x.operand)
     return make.bitcast(x, shape)
 
@@ -143,7 +143,7 @@ class _Unrolling:
         new = {}
         for x in self._body.post_order():
             along = self._own_part(x)
-            if x.opcode == "get-tuple-element" and x.operand is given:
+            if x.is_get_tuple_element and x.operand is given:
                 new[x] = self._state[x.tuple_index]
             elif along is not None and x.opcode == "dynamic-slice":
                 new[x] = self._part(x, along, iteration)

@@ -83,7 +83,7 @@ def _parts_of(
         return
     first, *rest = x.operands or (x,)
     parts: list[tuple[Elements | int, Instruction]]
-    if x.opcode == "broadcast" and first.rank < 2:
+    if x.is_broadcast and first.rank < 2:
         yield np.broadcast_to(True, x.sizes), first, x.dimension if x.dimensions else None
         return
     if depth == _FEW or x.opcode not in ("add", "subtract", "select", "multiply"):
@@ -358,7 +358,7 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
         return None
     flipped = outer.is_transposed
     factors = outer.factors.second if outer.factors.opcode == "select" else outer.factors
-    call = source(factors).operand if source(factors).opcode == "get-tuple-element" else x
+    call = source(factors).operand if source(factors).is_get_tuple_element else x
     is_pair = (inner.is_lower, inner.is_transposed, outer.is_lower) == (not flipped, flipped, flipped)
     if not is_pair or "getrf" not in str(call.raw("custom_call_target")):
         return None
@@ -437,7 +437,7 @@ def _nonzero(x: Instruction, cache: dict[Instruction, Elements], depth: int = 0)
 def _where_written(x: Instruction, cache: dict[Instruction, Elements], depth: int) -> Elements:
     with suppress(CannotEvaluate):
         return np.asarray(elements(x, {}, MOST_EVALUATED) != 0)
-    loop = x.called_by("while") if x.opcode == "get-tuple-element" else None
+    loop = x.called_by("while") if x.is_get_tuple_element else None
     if loop is not None and x in carried_unchanged(body_of(loop)) and loop.operand.opcode == "tuple":
         return _nonzero(loop.operand.operands[x.tuple_index], cache, depth)
     parts = [_nonzero(o, cache, depth) for o in x.operands]
@@ -689,7 +689,7 @@ def _scaled_pair(
 def _multiple(x: Instruction, value: Instruction) -> tuple[Instruction, Labelled | None]:
     """The difference whose multiples are added, as in the gradient of d · d, and the sum of its factors."""
     for scale, rest in both_orders(value.operands) if value.opcode == "multiply" else ():
-        if scale.opcode == "broadcast" and rest.opcode == "subtract":
+        if scale.is_broadcast and rest.opcode == "subtract":
             return rest, spread_factor(scale)
     if value.opcode == "add":
         found = [_multiple(x, o) for o in dict.fromkeys(value.operands)]

@@ -318,7 +318,7 @@ def _diagonal_alone(x: Instruction) -> bool:
     view = View({}, _diagonal)
     found = view.whole(whole, labels)
     computed = [i for i, _ in view.done]
-    spreads = (i.dimensions for i in computed if i.opcode == "broadcast")
+    spreads = (i.dimensions for i in computed if i.is_broadcast)
     if found is None or not (has(computed, "dot", "iota") or any(spreads)):
         return False
     sizes = sizes_of((x, dims_of(x)), (whole, labels))
@@ -846,7 +846,7 @@ def _scatter_elements(x: Instruction) -> bool:
 def _is_repeated(x: Instruction, along: int) -> bool:
     if x.opcode == "iota":
         return counted(x) != along
-    if x.opcode == "broadcast":
+    if x.is_broadcast:
         return along not in x.dimensions or _is_repeated(x.operand, x.dimensions.index(along))
     if x.opcode == "reshape":
         below = x.operand

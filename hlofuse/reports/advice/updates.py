@@ -202,7 +202,7 @@ UPDATES = (
 
 
 def _is_number(x: Instruction) -> bool:
-    return x.opcode == "broadcast" and x.operand.is_constant and not x.dimensions
+    return x.is_broadcast and x.operand.is_constant and not x.dimensions
 
 
 def _map_first(x: Instruction) -> bool:

@@ -204,7 +204,7 @@ def _mirrors(
             )
     if x.opcode in _MIRRORING or (x.opcode in ELEMENTWISE_OPCODES and x.element_type in FLOATING_TYPES):
         return all(_mirrors(o, axes, last, written) for o in x.operands)
-    if x.opcode == "broadcast":
+    if x.is_broadcast:
         own = [x.dimensions.index(d) for d in axes if d in x.dimensions]
         return _mirrors(x.operand, own, own[-1] if last in x.dimensions else -1, written)
     return _is_of_real(x) and sorted(axes) == dims_of(x)[-len(numbers_of(x, "fft_length")) :]
@@ -486,7 +486,7 @@ def _given(x: Instruction) -> Instructions:
 def _write_ranks(x: Instruction) -> bool:
     """The ranks, by an argsort of an argsort, are numbers written at the places that the first one found."""
     order = x.operand
-    first = order.operand if order.opcode == "get-tuple-element" and order.tuple_index else order
+    first = order.operand if order.is_get_tuple_element and order.tuple_index else order
     is_order = first.opcode == "sort" and first.dimensions == x.dimensions and _has_places(first)
     is_same = order.element_type == x.operands[-1].element_type
     if not is_order or not is_same or not _has_places(x) or not _has_low_first(x):

@@ -102,7 +102,7 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
     while True:
         below = x.operand if x.operands else x
         (low, high), (least, most) = bounds(x.element_type), bounds(below.element_type)
-        if x.opcode == "broadcast":
+        if x.is_broadcast:
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
         elif x.opcode == "transpose":
             dims = [None if d is None else x.dimensions[d] for d in dims]

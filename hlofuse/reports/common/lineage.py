@@ -55,7 +55,7 @@ class Lineage:
         if found is None:
             origin = self.origin(name)
             x = self._final.get(origin)
-            if x is not None and x.opcode == "get-tuple-element" and x.name != origin:
+            if x is not None and x.is_get_tuple_element and x.name != origin:
                 x = x.operand if x.operand.is_fusion else x
             found = self._ended[name] = x.name if x is not None else name
         return found

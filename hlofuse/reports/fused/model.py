@@ -123,7 +123,7 @@ def _producers(value: Instruction) -> Iterator[Instruction]:
         x, index = entry
         computation = x.computation
         callers = computation.callers if computation is not None else {}
-        if x.opcode == "get-tuple-element":
+        if x.is_get_tuple_element:
             stack.append((x.operand, (x.tuple_index, *index)))
         elif x.opcode == "tuple" and index:
             stack.append((x.operands[index[0]], index[1:]))
@@ -245,7 +245,7 @@ def gpu_boundaries(
         # Of what is read as a bitcast only, XLA asks before it looks at who reads that; a kernel of several
         # results was asked about before it had them.
         unread = queries.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
-        is_element = value.opcode == "get-tuple-element"
+        is_element = value.is_get_tuple_element
         result = queries.legality.verdict(producer, consumer) if is_element else None
         computed = producer if is_async_end(value.opcode) else value
         verdict = unread or result or queries.answer(computed, consumer)

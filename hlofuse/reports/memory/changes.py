@@ -248,7 +248,7 @@ def _changes_of_stack(length: int, loop: Instruction, backward: Instruction) -> 
             f" they keep {outer + inner} of {length} rows at a time, and compute the forward pass once"
             " more"
         )
-    elements = (u for u in backward.users if u.opcode == "get-tuple-element")
+    elements = (u for u in backward.users if u.is_get_tuple_element)
     read = sum(u.element_count for u in elements if u.is_array and (u.users or u.is_root))
     if 0 < read <= min(_FEW, length // 4):
         are_read = f"{plural(read, 'number')} {'are' if read > 1 else 'is'} read"
@@ -427,7 +427,7 @@ def _named(x: Instruction) -> Instruction:
     while not (x := end_of(x)).op_name and x.operand_count == 1:
         (source,) = x.operands
         whole = end_of(source)
-        is_element = x.opcode == "get-tuple-element" and whole.opcode == "tuple"
+        is_element = x.is_get_tuple_element and whole.opcode == "tuple"
         x = whole.operands[x.tuple_index] if is_element else source
     return x
 

@@ -243,7 +243,7 @@ def _before(x: Instruction) -> Iterable[Instruction]:
     """The values of which `x` is computed, also in the iteration before."""
     if x.is_parameter and (fusion := x.fusion_around) is not None:
         return [fusion.operands[x.parameter_number]]
-    is_carried = x.opcode == "get-tuple-element" and x.operand.is_parameter
+    is_carried = x.is_get_tuple_element and x.operand.is_parameter
     return [x.parent.root.operands[x.tuple_index]] if is_carried else x.operands
 
 

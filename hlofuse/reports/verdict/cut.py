@@ -129,7 +129,7 @@ class Cutter:
                 continue
             is_free = is_view(user) and user.name not in self._holders
             if is_free:
-                element = user if user.opcode == "get-tuple-element" else value
+                element = user if user.is_get_tuple_element else value
                 yield from ((element, u) for _, u in self._uses(x, user, inside))
             if user.is_root or not is_free:
                 yield value, user

@@ -119,7 +119,7 @@ def _check(x: Instruction) -> bool:
     """NotRepresentable if a result is narrowed, which cuDNN might do."""
     if x.opcode == "convert" and x.element_type in _NARROWER:
         source = x.operand
-        if source.opcode == "get-tuple-element" and _is_call(source.operand):
+        if source.is_get_tuple_element and _is_call(source.operand):
             raise NotRepresentable("a convolution whose result is narrowed")
     return False
 
@@ -135,7 +135,7 @@ def _sum(add: Instruction) -> bool:
         takes_bias = call.operand_count < 3 or _is_zero(call.operands[2])
         takes_side_input = call.operand_count < 4
         feature = call.attributes["dim_labels"].output_feature_dimension
-        places = tuple(addend.dimensions) if addend.opcode == "broadcast" else None
+        places = tuple(addend.dimensions) if addend.is_broadcast else None
         call = _with_bias(call)
         operands = list(call.operands)
         if takes_bias and places == (feature,):

@@ -186,7 +186,7 @@ def with_sum(add: Instruction) -> bool:
         call = _operand_if_only_used_here(_operand_if_only_used_here(source, "bitcast"), "slice")
         if not (is_lt(call) and _one(call) and _one(source)):
             continue
-        if other.opcode == "broadcast":
+        if other.is_broadcast:
             if _with_vector(add, source, call, other):
                 return True
             break
@@ -194,7 +194,7 @@ def with_sum(add: Instruction) -> bool:
         if not (source.opcode == "bitcast" and is_call(source.operand)):
             continue
         call = source.operand
-        if not (_one(call) and _one(source)) or (other.opcode == "broadcast" and not _one(other)):
+        if not (_one(call) and _one(source)) or (other.is_broadcast and not _one(other)):
             continue
         summand = bitcast(other, call.shape)
         inner = derived(call, "add", call.shape, [call, summand])
@@ -233,7 +233,7 @@ def _with_matrix(add: Instruction) -> bool:
     """`FuseMatrixBiasAdd`: a summand for each element."""
     for source, bias in _either(add):
         call = source.past("convert")
-        if not (is_call(call) and _one(call) and _one(source)) or bias.opcode == "broadcast":
+        if not (is_call(call) and _one(call) and _one(source)) or bias.is_broadcast:
             continue
         if source is not call and not _converts(call, add):
             return False
@@ -247,7 +247,7 @@ def _with_padded_matrix(add: Instruction) -> bool:
     """The same of a product that is padded, of which the sum reads a part from the beginning."""
     for source, bias in _either(add):
         part = source.past("bitcast")
-        if not _one(source) or part.opcode != "slice" or bias.opcode == "broadcast":
+        if not _one(source) or part.opcode != "slice" or bias.is_broadcast:
             continue
         call = part.operand
         if not (is_call(call) and _one(call)):
@@ -300,7 +300,7 @@ def _converts(call: Instruction, add: Instruction) -> bool:
 def _materialize(bias: Instruction) -> Instruction:
     """`MaybeConstantFoldBias`: what spreads a constant becomes one, as large as the product."""
     inner = bias.past("reshape", "transpose", "bitcast")
-    constant = inner.operand if inner.opcode == "broadcast" else None
+    constant = inner.operand if inner.is_broadcast else None
     if constant is None or constant.opcode != "constant" or constant.shape.is_effective_scalar:
         return bias
     if bias.byte_size > _MOST_BYTES:

@@ -381,7 +381,7 @@ def _laid_out(
             f = fragments[number]
             at = number_of.get(id(f))
             if at is None:
-                if hlo.opcode == "broadcast" and f.count > 1 and d in present:
+                if hlo.is_broadcast and f.count > 1 and d in present:
                     return None
                 continue
             result.of_dimension.setdefault(d, []).append(at)
@@ -490,7 +490,7 @@ def _has_small_operand(hlo: Instruction, orders: Orders, side: DotProperties) ->
     if not is_elementwise(hlo) or hlo.operand_count != 2:
         return False
     return any(
-        o.opcode == "broadcast"
+        o.is_broadcast
         and o.operand.opcode in ("parameter", "constant")
         and carried_if_worth(o, orders[o], side) is not None
         for o in hlo.operands
@@ -498,7 +498,7 @@ def _has_small_operand(hlo: Instruction, orders: Orders, side: DotProperties) ->
 
 
 def _is_small_input(operand: Instruction) -> bool:
-    if operand.opcode == "broadcast":
+    if operand.is_broadcast:
         source = operand.operand
         if (source.is_array and not source.rank) or _is_effective_parameter(source):
             return True

@@ -260,7 +260,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
         if i.opcode in ("parameter", "constant", *_VIEWS):
             pass
         elif i.opcode in ("broadcast", "transpose"):
-            exchange = bitcast_of_broadcast if i.opcode == "broadcast" else bitcast_of_transpose
+            exchange = bitcast_of_broadcast if i.is_broadcast else bitcast_of_transpose
             found = exchange(i, shape)
             if found is None or not _spread(shapes, i.operands, replace(found[0])):
                 return None
@@ -374,7 +374,7 @@ class TileableFusion:
             values = values_of(source) if source.shape.is_effective_scalar else None
             return put(make.constant(view, shape, values)) if values else view
         if source.opcode in ("broadcast", "transpose"):
-            exchange = bitcast_of_broadcast if source.opcode == "broadcast" else bitcast_of_transpose
+            exchange = bitcast_of_broadcast if source.is_broadcast else bitcast_of_transpose
             found = exchange(source, shape)
             if found is None:
                 return view
@@ -508,7 +508,7 @@ def _should_take(
 def _is_worth(original: Instruction) -> bool:
     """True if the fusion takes it for what it reads, transpositions and concatenates aside."""
     if is_elementwise(original) and original.operand_count == 2:
-        spread = [o.operand.opcode for o in original.operands if o.opcode == "broadcast"]
+        spread = [o.operand.opcode for o in original.operands if o.is_broadcast]
         if "parameter" in spread or "constant" in spread:
             return True
     return is_worth_as_input(original)
