@@ -598,33 +598,42 @@ _SORTED = 8  # rows of which more than one in so many is read are sorted as fast
 
 
 def _few_sorted(x: Instruction) -> bool:
-    """The first or the last of sorted rows, and their places, become those of `jax.lax.top_k`."""
+    """Both ends of sorted rows, or one of them, and their places, become those of `jax.lax.top_k`."""
     low_first, data, (along,), parts = _has_low_first(x), _given(x)[0], x.dimensions, _parts(x)
-    if low_first is None or not parts:
+    size, last = data.sizes[along], data.rank - 1
+    ranges = [(e, u, ranges_of(u)[along]) for e, u in parts]
+    ends = grouped((size - r.start < r.limit, (e, u, r)) for e, u, r in ranges)
+    counts = {k: max(size - r.start if k else r.limit for *_, r in own) for k, own in ends.items()}
+    count, most = sum(counts.values()), max(counts.values(), default=0)
+    if low_first is None or count * _SORTED > size or most < 2 or data.element_type not in FLOATING_TYPES:
         return False
-    size = data.sizes[along]
-    ranges = [ranges_of(u)[along] for _, u in parts]
-    ends = max(r.limit for r in ranges), size - min(r.start for r in ranges)
-    count = min(ends)
-    is_last = ends[1] < ends[0]
-    if count * _SORTED > size or count == 1 or data.element_type not in FLOATING_TYPES:
-        return False
-    sign = "copy" if is_last == low_first else "negate"
-    last = data.rank - 1
-    given = make.unary(x, sign, moved(x, data, along, last))
-    shape = with_dimensions(given.shape, [*given.sizes[:-1], count])
-    both = Shape.tuple_of([shape, shape.with_element_type("s32")])
-    values, places = make.elements(make.add(x, "topk", both, [given], k=count, largest="true"), (0, 1))
-    shift = size - count if is_last else 0
-    for element, user in parts:
-        is_value = element is x or element.tuple_index == 0
-        new = moved(x, make.unary(x, sign, values) if is_value else places, last, along)
-        if is_last:
-            new = make.add(x, "reverse", new.shape, [new], dimensions=[along])
-        own = list(ranges_of(user))
-        own[along] = SliceRange(own[along].start - shift, own[along].limit - shift, own[along].stride)
-        replace(user, make.add(x, "slice", user.shape, [new], slice=SliceRanges(own)))
+    for is_last, own in ends.items():
+        count = counts[is_last]
+        sign = "copy" if is_last == low_first else "negate"
+        given = make.unary(x, sign, moved(x, data, along, last))
+        shape = with_dimensions(given.shape, [*given.sizes[:-1], count])
+        both = Shape.tuple_of([shape, shape.with_element_type("s32")])
+        top = make.add(x, "topk", both, [given], k=count, largest="true")
+        values, places = make.elements(make.add(x, "opt-barrier", both, [top]), (0, 1))
+        shift = size - count if is_last else 0
+        for element, user, r in own:
+            is_value = element is x or element.tuple_index == 0
+            new = moved(x, make.unary(x, sign, values) if is_value else places, last, along)
+            if is_last:
+                new = make.add(x, "reverse", new.shape, [new], dimensions=[along])
+            whole = list(ranges_of(user))
+            whole[along] = SliceRange(r.start - shift, r.limit - shift, r.stride)
+            replace(user, make.add(x, "slice", user.shape, [new], slice=SliceRanges(whole)))
     return True
+
+
+def _keep_top_k(x: Instruction) -> bool:
+    """A `top_k` stays one where parts of unequal ends are read (`xla/service/topk_rewriter.cc`)."""
+    read = [(e, u) for e in x.users if e.is_get_tuple_element for u in e.users]
+    limits = {ranges_of(u)[-1].limit if u.opcode == "slice" else e.sizes[-1] for e, u in read}
+    if len(limits) > 1:
+        x.replace_all_uses_with(make.add(x, "opt-barrier", x.shape, [x]))
+    return len(limits) > 1
 
 
 _COMPARED = 9  # elements of rows that are sorted by comparing neighbours
@@ -674,4 +683,5 @@ WINDOWS = {
     "write-the-ranks": Rewriting("sort", _write_ranks, "cpu"),
     "count-not-sort": Rewriting("sort", _count_places),
     "top-k-not-sort": Rewriting("sort", _few_sorted),
+    "keep-top-k": Rewriting("topk", _keep_top_k, "cpu"),
 }
