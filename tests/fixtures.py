@@ -86,7 +86,9 @@ def read_cases(path: Path) -> list[Case]:
 def companion_texts(test: str) -> dict[str, str]:
     """The inputs of the cases in the file next to a test: `loops.hlo` for `test_loops.py`."""
     path = Path(test)
-    return {case.name: case.text for case in read_cases(path.with_name(f"{path.stem[5:]}.hlo"))}
+    return {
+        case.name: case.text for case in read_cases(path.with_name(f"{path.stem.removeprefix('test_')}.hlo"))
+    }
 
 
 def find_case(path: Path, name: str) -> Case:

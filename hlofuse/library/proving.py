@@ -116,7 +116,9 @@ def _proved(
             is_timed = trial.us_saved is not None or base.us is None
             if trial.helps(base) and (v.tiles is None or is_timed):
                 helpful.append((replace(s, trial=trial), module))
-            elif not is_timed and (trial.helps(base) or _may_gain(base, trial.totals) or trial.gain > (0.0, 0, 0)):
+            elif not is_timed and (
+                trial.helps(base) or _may_gain(base, trial.totals) or trial.gain > (0.0, 0, 0)
+            ):
                 untimed.append(replace(s, trial=trial))
     helpful.sort(key=lambda c: tuple(-x for x in c[0].trial.gain))
     with report.options.listener.activity("comparing values"):

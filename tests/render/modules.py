@@ -12,6 +12,7 @@ import pytest
 
 from hlofuse.render import Drawing
 from hlofuse.render.scene import Panel
+from ..fixtures import companion_texts
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -19,83 +20,8 @@ needs_graphviz = pytest.mark.skipif(
     shutil.which("dot") is None and importlib.util.find_spec("pygraphviz") is None,
     reason="no Graphviz on this machine",
 )
-
-FUSED = """HloModule fused
-
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT s = f32[] add(a, b)
-}
-
-norm {
-  x = f32[8,128]{1,0} parameter(0)
-  zero = f32[] constant(0)
-  square = f32[8,128]{1,0} multiply(x, x)
-  ROOT total = f32[8]{0} reduce(square, zero), dimensions={1}, to_apply=sum
-}
-
-scale {
-  x.1 = f32[8,128]{1,0} parameter(0)
-  t = f32[8]{0} parameter(1)
-  eps = f32[] constant(1e-06)
-  wide_eps = f32[8]{0} broadcast(eps), dimensions={}
-  safe = f32[8]{0} add(t, wide_eps)
-  root = f32[8]{0} rsqrt(safe)
-  wide = f32[8,128]{1,0} broadcast(root), dimensions={0}
-  ROOT scaled = f32[8,128]{1,0} multiply(x.1, wide)
-}
-
-ENTRY main {
-  p = f32[8,128]{1,0} parameter(0), metadata={op_name="inputs[0]"}
-  w = f32[128,64]{1,0} parameter(1)
-  fusion = f32[8]{0} fusion(p), kind=kInput, calls=norm, metadata={op_name="jit(f)/norm/reduce_sum" source_file="model.py" source_line=42}
-  fusion.1 = f32[8,128]{1,0} fusion(p, fusion), kind=kLoop, calls=scale
-  ROOT dot = f32[8,64]{1,0} dot(fusion.1, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""  # noqa: E501
-
-UNFUSED = """HloModule unfused
-
-ENTRY main {
-  p = f32[64,64]{1,0} parameter(0)
-  one = f32[] constant(1)
-  ones = f32[64,64]{1,0} broadcast(one), dimensions={}
-  a = f32[64,64]{1,0} add(p, ones)
-  n = f32[64,64]{1,0} negate(a)
-  e = f32[64,64]{1,0} exponential(n)
-  ROOT m = f32[64,64]{1,0} multiply(e, n)
-}
-"""
-
-LOOP = """HloModule loop
-
-cond {
-  s = (s32[], f32[16]{0}) parameter(0)
-  i = s32[] get-tuple-element(s), index=0
-  end = s32[] constant(5)
-  ROOT less = pred[] compare(i, end), direction=LT
-}
-
-body {
-  s.1 = (s32[], f32[16]{0}) parameter(0)
-  i.1 = s32[] get-tuple-element(s.1), index=0
-  v = f32[16]{0} get-tuple-element(s.1), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i.1, one)
-  twice = f32[16]{0} add(v, v)
-  ROOT again = (s32[], f32[16]{0}) tuple(next, twice)
-}
-
-ENTRY main {
-  x = f32[16]{0} parameter(0)
-  start = s32[] constant(0)
-  init = (s32[], f32[16]{0}) tuple(start, x)
-  loop = (s32[], f32[16]{0}) while(init), condition=cond, body=body
-  out = f32[16]{0} get-tuple-element(loop), index=1
-  ROOT neg = f32[16]{0} negate(out)
-}
-"""
+_TEXTS = companion_texts(__file__)
+FUSED, UNFUSED, LOOP = (_TEXTS[name] for name in ("fused", "unfused", "loop"))
 
 
 def chain(length: int, scopes: int = 0) -> str:
