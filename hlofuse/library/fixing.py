@@ -155,7 +155,8 @@ def fixed(
                     best, most, fix = new, saved, Fix(edit.recipe, edit.line, gain, proof, diff)
             if fix is not None:
                 found.fixes.append(fix)
-            for reason in reasons if fix is None else ():
+            offered = {(f.recipe, f.line) for f in found.fixes}  # again within what an edit has written
+            for reason in reasons if (edit.recipe, edit.line) not in offered else ():
                 found.refused.setdefault(reason[:100], []).append(what)
         found.after, found.text = best.report.totals, best.text
         return found

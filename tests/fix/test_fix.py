@@ -80,6 +80,7 @@ CALLED = """def f(q, k, v):
         ("y = jnp.trace(jnp.einsum('ij,jk->ik', a, b))\n", "y = jnp.sum(a * b.T)\n"),
         ("y = lax.cond(p, lambda: a, lambda: -b)\n", "y = jnp.where(p, a, -b)\n"),
         ("y = jnp.argsort(x)[::-1][:k]\n", "y = x.shape[-1] - 1 - lax.top_k(x[::-1], k)[1]\n"),
+        ("v, i = lax.top_k(x, k)\n", "v, i = lax.optimization_barrier(lax.top_k(x, k))\n"),
         ("def f(v):\n  d = jnp.diag(v)\n  d.T @ d\n", "def f(v):\n  d = jnp.diag(v)\n  d.T * v\n"),
         (
             "y = 1 + jnp.roll(x, axis=0, shift=-1)\n",
