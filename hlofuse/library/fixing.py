@@ -155,8 +155,9 @@ def fixed(
                     best, most, fix = new, saved, Fix(edit.recipe, edit.line, gain, proof, diff)
             if fix is not None:
                 found.fixes.append(fix)
-            offered = {(f.recipe, f.line) for f in found.fixes}  # again within what an edit has written
-            for reason in reasons if (edit.recipe, edit.line) not in offered else ():
+            line = f"+{base.text.splitlines()[edit.line - 1]}"  # that an edit of the same kind wrote
+            is_offered = any(f.recipe == edit.recipe and line in f.diff.splitlines() for f in found.fixes)
+            for reason in reasons if not is_offered else ():
                 found.refused.setdefault(reason[:100], []).append(what)
         found.after, found.text = best.report.totals, best.text
         return found

@@ -77,7 +77,7 @@ class TopkDecomposer(ReleasePass):
 
         def handle(topk: Instruction) -> None:
             if is_packed(topk) and self.release.packs_narrow_topk:
-                decompose_packed(topk, _comparator(topk.parent, ["s32"], "GT"))
+                decompose_packed(topk, comparator(topk.parent, ["s32"], "GT"))
             else:
                 _decompose(topk)
 
@@ -104,7 +104,7 @@ def _decompose(topk: Instruction) -> None:
     if topk.opcode == "topk":
         types = [data.element_type] + ([] if values_only else ["s32"])
         greatest = topk.raw("largest", "true") == "true"
-        function = _comparator(topk.parent, types, "GT" if greatest else "LT")
+        function = comparator(topk.parent, types, "GT" if greatest else "LT")
     else:
         function = topk.to_apply
         values_only = values_only and len(function.parameters) == 2
@@ -129,7 +129,7 @@ def _decompose(topk: Instruction) -> None:
     substituted(topk, make.tuple_of(topk, elements))
 
 
-def _comparator(computation: Computation, types: list[str], direction: str) -> Computation:
+def comparator(computation: Computation, types: list[str], direction: str) -> Computation:
     """Compares the first of the sorted arrays, floats in total order (`CreateScalarGtComputation`). XLA's
     builder numbers the names of what it builds, which begins with 1."""
     body = Computation("compare-greater-than.1" if direction == "GT" else "compare-less-than.1")

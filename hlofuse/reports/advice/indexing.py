@@ -105,6 +105,7 @@ INDEXING = (
     Recipe("write-the-ranks", "Write ranks at the places of one argsort, not by a second"),
     Recipe("count-not-sort", "Use cumsum and a scatter, not a sort, to put True and False apart"),
     Recipe("top-k-not-sort", "Use jax.lax.top_k, not sort: few are read"),
+    Recipe("sort-as-integers", "Sort floats as integers of the same order"),
     Recipe("keep-top-k", "Keep top_k by a barrier: to read parts of it XLA sorts whole rows"),
     Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
 )

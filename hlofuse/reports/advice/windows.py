@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain, product
-from math import inf, prod
+from math import inf, nan, prod
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from hlofuse.passes.common.shapes import (
     window_of,
     with_dimensions,
 )
+from hlofuse.passes.sort.topk import comparator
 from .contracting import (
     Labelled,
     View,
@@ -636,6 +637,37 @@ def _keep_top_k(x: Instruction) -> bool:
     return len(limits) > 1
 
 
+def _flipped(x: Instruction) -> Instruction:
+    """Integers in the order of the floats with these bits, and back: negative ones flip all but the sign."""
+    sign = make.binary(x, "shift-right-arithmetic", x, make.scalar_like(x, x.shape.bit_width - 1))
+    rest = make.scalar_like(x, 2 ** (x.shape.bit_width - 1) - 1)
+    return make.binary(x, "xor", x, make.binary(x, "and", sign, rest))
+
+
+def _sort_bits(x: Instruction) -> bool:
+    """Floats are sorted as integers, which XLA:CPU compares without a call: NaN last, as for JAX, no -0."""
+    keys, *others = x.operands
+    if keys.element_type not in ("bf16", "f16", "f32", "f64") or not _has_low_first(x):
+        return False
+    number = make.select(x, make.compare(x, "NE", keys, keys), make.scalar_like(keys, nan), keys)
+    zero = make.zeros(x, keys.shape)
+    number = make.select(x, make.compare(x, "EQ", number, zero), zero, number)
+    bits = _flipped(make.convert(x, number, f"s{keys.shape.bit_width}", "bitcast-convert"))
+    given = [bits, *others]
+    new = make.add(
+        x,
+        "sort",
+        Shape.tuple_of([o.shape for o in given]) if others else bits.shape,
+        given,
+        called=comparator(x.parent, [o.element_type for o in given], "LT"),
+        dimensions=x.dimensions,
+        is_stable=x.raw("is_stable", "false"),
+    )
+    first, *rest = make.elements(new, range(len(given))) if others else [new]
+    back = make.convert(x, _flipped(first), keys.element_type, "bitcast-convert")
+    return replace(x, make.result_of(x, [back, *rest]))
+
+
 _COMPARED = 9  # elements of rows that are sorted by comparing neighbours
 
 
@@ -683,5 +715,6 @@ WINDOWS = {
     "write-the-ranks": Rewriting("sort", _write_ranks, "cpu"),
     "count-not-sort": Rewriting("sort", _count_places),
     "top-k-not-sort": Rewriting("sort", _few_sorted),
+    "sort-as-integers": Rewriting("sort", _sort_bits, "cpu"),
     "keep-top-k": Rewriting("topk", _keep_top_k, "cpu"),
 }
