@@ -209,18 +209,16 @@ def test_a_pass_that_saves_time_is_not_offered_to_be_switched_off(hlofuse: Run, 
     assert "+" in next(line for line in without.splitlines() if "simplify-while-loops  " in line)
 
 
-def test_a_flag_that_takes_work_from_a_library_counts_by_its_time(hlofuse: Run, tmp_path: Path) -> None:
-    """For distances XLA's own loops are several times faster. A gain below the error of estimates is none."""
+def test_a_flag_that_takes_work_from_a_library_of_a_cpu_has_no_time(hlofuse: Run, tmp_path: Path) -> None:
+    """XLA's own loops are several times faster for distances, and slower for maxima of rows."""
     path = tmp_path / "norm.hlo"
     path.write_text(FLAGS["norm"])
     out = hlofuse("explain", path, "--target", "cpu").out
     assert "dot-library-rewriter" not in out
     path.write_text(DISTANCES)
-    document = json.loads(hlofuse("explain", path, "--target", "cpu", "--format", "json").out)
-    flag = next(s for s in document["suggestions"] if s["flag"])
-    assert flag["flag"] == "--xla_cpu_experimental_ynn_fusion_type=-reduce"
-    assert flag["tried"]["has_fewer_library_calls"]
-    assert flag["gain"]["time_us"] > document["totals"]["time_us"] / 2
+    out = hlofuse("explain", path, "--target", "cpu", columns=200).out
+    worth = next(line for line in out.splitlines() if line.startswith("Worth trying (time unknown): "))
+    assert "--xla_cpu_experimental_ynn_fusion_type=-reduce (touches" in worth
 
 
 DISTANCES = TEXTS["distances"]
@@ -383,10 +381,11 @@ def test_changes_of_the_module_before_optimizations_are_tried_together(hlofuse: 
     file = tmp_path / "two.hlo"
     file.write_text(TWO_CHANGES, encoding="utf-8")
     document = json.loads(hlofuse("explain", file, "--target", "cpu", "--format", "json").out)
-    gains = [s["gain"]["time_us"] for s in document["suggestions"][:2]]
-    assert [s["recipe"] for s in document["suggestions"][:2]] == ["max-not-sort", "multiply-the-small-first"]
+    found = {s["recipe"]: s["gain"]["time_us"] for s in document["suggestions"][:3]}
+    assert list(found) == ["max-not-sort", "sort-as-integers", "multiply-the-small-first"]
+    gains = [found["max-not-sort"], found["multiply-the-small-first"]]
     together = document["together"]
-    assert together["suggestions"] == [1, 2]
+    assert together["suggestions"] == [1, 3]
     assert together["gain"]["time_us"] == pytest.approx(sum(gains), rel=0.05)
 
 
