@@ -99,6 +99,7 @@ INDEXING = (
     Recipe("triangular-cumsum", "Sum by a triangular matrix"),
     Recipe("scan-not-cumsum", "Sum row by row in a scan, not by cumsum"),
     Recipe("compute-in-float32", "Compute in float32: float32 values become float64 here"),
+    Recipe("argmax-by-max", "Find the place by max and min of the places equal to it, not by argmax"),
     Recipe("argmax-of-logits", "Take the argmax of the logits: softmax keeps their order"),
     Recipe("compare-not-sort", "Exchange neighbours by minimum and maximum: rows are short"),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort"),

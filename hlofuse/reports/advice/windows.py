@@ -8,7 +8,17 @@ from math import inf, nan, prod
 import numpy as np
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir import FLOATING_TYPES, Instruction, Instructions, Ints, Shape, grouped, reach, values
+from hlofuse.ir import (
+    FLOATING_TYPES,
+    Computation,
+    Instruction,
+    Instructions,
+    Ints,
+    Shape,
+    grouped,
+    reach,
+    values,
+)
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.matching.key import Keys
 from hlofuse.passes.common import make
@@ -462,6 +472,40 @@ def _reduced(
     )
 
 
+def _takes_largest(function: Computation) -> bool | None:
+    """True if of two numbers with places the place of the larger one is taken, False if that of the smaller
+    one, in both the first of equal ones; None for other functions."""
+    cases = np.asarray([(a, i, b, 1 - i) for a, b, i in product((0, 1), repeat=3)])
+    given = {p: rounded(p.element_type, v) for p, v in zip(function.parameters, cases.T, strict=True)}
+    known = {p: v for p, v in given.items() if v is not None}
+    found = [formula_values(o, known) for o in function.root.operands]
+    a, i, b, j = cases.T
+    for is_largest, better in ((True, a > b), (False, a < b)):
+        taken = np.where(better | ((a == b) & (i < j)), [a, i], [b, j])
+        if all(f is not None and np.array_equal(f, t) for f, t in zip(found, taken, strict=True)):
+            return is_largest
+    return None
+
+
+def _first_equal(x: Instruction) -> bool:
+    """The place of an extreme is the first of what equals it, by two reductions that YNNPACK computes."""
+    if x.operand_count != 4 or counted_along(x.second) not in x.dimensions or len(x.dimensions) > 1:
+        return False
+    data, numbers = x.operand, make.convert(x, x.second, "f32")
+    is_largest = _takes_largest(x.to_apply)
+    if is_largest is None or data.element_type != "f32" or counted_along(numbers) is None:
+        return False
+    bound = -inf if is_largest else inf
+    if [scalar_of(o) for o in x.operands[2:]] != [bound, 0]:
+        return False
+    extreme = _reduced(x, data, bound, is_largest)
+    whole = make.broadcast(x, data.shape, extreme, others(data.rank, x.dimensions))
+    is_nan = make.compare(x, "NE", data, data)
+    found = make.binary(x, "or", make.compare(x, "EQ", data, whole), is_nan)
+    first = _reduced(x, make.select(x, found, numbers, make.scalar_like(numbers, inf)), inf, is_largest=False)
+    return replace(x, make.result_of(x, [extreme, make.convert(x, first, x.second.element_type)]))
+
+
 def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
     """The slices of sorted values and of their places, each with what it reads; none where others read it."""
     parts = [(x, u) for u in x.users]
@@ -711,6 +755,7 @@ WINDOWS = {
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
     "max-not-sort": Rewriting("sort", _extreme),
+    "argmax-by-max": Rewriting("reduce", _first_equal, "cpu"),
     "argmax-of-logits": Rewriting("reduce", _argmax_below),
     "write-the-ranks": Rewriting("sort", _write_ranks, "cpu"),
     "count-not-sort": Rewriting("sort", _count_places),
