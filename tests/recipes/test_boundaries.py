@@ -64,6 +64,32 @@ def read_at(start: str) -> str:
     start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}""")
 
 
+def read_at_the_largest(rows: str) -> str:
+    """An element of each row at the place of the largest of its row, or of these rows."""
+    search = """largest { a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  p = pred[] compare(a, b), direction=GT
+  v = f32[] select(p, a, b)
+  k = s32[] select(p, i, j)
+  ROOT both = (f32[], s32[]) tuple(v, k) }
+"""
+    return entry(
+        f"""  x = f32[256,4096]{{1,0}} parameter(0)
+  n = s32[256,4096]{{1,0}} iota(), iota_dimension=1
+  first = s32[] constant(0)
+  m = (f32[256]{{0}}, s32[256]{{0}}) reduce(x, n, zero, first), dimensions={{1}}, to_apply=largest
+  k = s32[256]{{0}} get-tuple-element(m), index=1
+  column = s32[256,1]{{1,0}} bitcast(k)
+  row = s32[256,1]{{1,0}} {rows}
+  c = s32[256,2]{{1,0}} concatenate(row, column), dimensions={{1}}
+  ROOT g = f32[256]{{0}} gather(x, c), offset_dims={{}}, collapsed_slice_dims={{0,1}},
+    start_index_map={{0,1}}, index_vector_dim=1, slice_sizes={{1,1}}""",
+        search,
+    )
+
+
 def loop(trips: int, shapes: list[str], body: str, results: list[str], more: str = "") -> str:
     """A loop that carries arrays `v0`, `v1` … of these shapes."""
     state = f"(s32[], {', '.join(shapes)})"
@@ -226,6 +252,7 @@ CASES = [
     ("join-by-pads", "gpu", joined(512, *[20] * 8), joined(512, *[20] * 9)),
     ("join-by-pads", "gpu", read_at("c, t"), read_at("t, c")),
     ("join-by-pads", "cpu", joined(256, 100, 156), joined(512, 100, 156, element_type="bf16")),
+    ("max-with-argmax", "gpu", *map(read_at_the_largest, ("iota(), iota_dimension=0", "parameter(1)"))),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
     ("unroll-the-scan", "gpu", gathered_in_a_loop("z0"), gathered_in_a_loop("v0")),

@@ -7,10 +7,12 @@ from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir import Instruction, Instructions, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
+from hlofuse.passes.common.shapes import numbers_of
 from .matching import (
     MIN_ELEMENTS,
     changed_by,
     each,
+    is_below_zero,
     is_product,
     only_reader,
     origins,
@@ -27,10 +29,26 @@ _ROTATIONS = {6, 13, 15, 16, 17, 24, 26, 29}
 _ROUNDS = 1000  # Operations of Threefry at most; with 20 rounds it has 120
 
 
+def _columns(indices: Instruction) -> Instructions:
+    """The numbers that indices are joined of, below changes of form and the count from the end."""
+    x = indices.through("bitcast", "reshape", "convert", "copy")
+    if x.opcode == "select" and is_below_zero(x.operand):
+        return _columns(x.operands[2])
+    return [c for o in x.operands for c in _columns(o)] if x.opcode == "concatenate" else [x]
+
+
 def _maximum(x: Instruction) -> Instruction | None:
-    """The search for the largest element, by whose index `x` reads the same array."""
-    found = (i.operand for i in origins(x.second) if i.is_get_tuple_element)
-    return next((i for i in found if i.opcode == "reduce" and x.operand in i.operands), None)
+    """The search along one dimension for the largest element, by whose place `x` reads the same array."""
+    columns = dict(zip(numbers_of(x, "start_index_map"), _columns(x.second), strict=False))
+    searched = [d for d, c in columns.items() if c.is_get_tuple_element]
+    counted = [int(c.attributes["iota_dimension"]) for c in columns.values() if c.opcode == "iota"]
+    found = columns[searched[0]].operand if len(searched) == 1 else x
+    alike = len(numbers_of(x, "operand_batching_dims"))
+    is_whole = len(counted) + 1 + alike == len(columns) + alike == x.operand.rank and counted == sorted(
+        counted
+    )
+    is_search = found.opcode == "reduce" and x.operand in found.operands
+    return found if is_whole and is_search and list(found.dimensions) == searched else None
 
 
 def _read_maximum(x: Instruction) -> bool:
