@@ -23,6 +23,7 @@ def f(x, p):
 def shapes():
     return jnp.ones((64, 32)), {"w": jnp.ones(32)}
 
+listed = [*shapes()]
 inner = jax.jit(lambda x, f, n: f(x) * n if n > 1 else x, static_argnums=(1, 2), donate_argnums=0)
 def step(x, f, n): return inner(x, f, n), f
 def leaves(): return jnp.ones((8, 8)), jnp.tanh, 3
@@ -49,7 +50,7 @@ def test_our_replay_is_what_was_captured(hlofuse: Run, program: Path) -> None:
     assert hlofuse("verify", "lowered").status == 0
 
 
-@pytest.mark.parametrize("given", [["--args", "f32[64,32], {'w': f32[32]}"], ["--args-from", "shapes"]])
+@pytest.mark.parametrize("given", [["--args", "f32[64,32], {'w': f32[32]}"], ["--args-from", "listed"]])
 def test_upgrade_compiles_a_function_with_its_arguments(
     hlofuse: Run, program: Path, given: list[str]
 ) -> None:

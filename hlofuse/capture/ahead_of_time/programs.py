@@ -69,7 +69,7 @@ def _shapes(make: Any) -> tuple[Any, ...]:
 
     def arrays() -> list[Any]:
         """The leaves; a description, a function or a number is no result of a traced function."""
-        leaves, tree = jax.tree.flatten(tuple(make()))
+        leaves, tree = jax.tree.flatten(tuple(make() if callable(make) else make))
         own = {n: x for n, x in enumerate(leaves) if not hasattr(x, "__array__")}
         described[:] = [tree, own]
         return [0 if n in own else leaf for n, leaf in enumerate(leaves)]

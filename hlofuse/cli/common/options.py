@@ -55,7 +55,7 @@ arguments_options: Decorator[Any] = stacked(
     option(
         "--args-from",
         "NAME",
-        "A function in the same file that returns the arguments; only their shapes are used.",
+        "A list of arguments in the same file, or a function that returns them; only shapes are used.",
     ),
 )
 """The arguments of a function that is compiled."""
