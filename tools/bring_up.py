@@ -250,15 +250,16 @@ class Comparison:
 
     def _count(self, dumped: Any) -> None:
         from hlofuse.analysis.kernels import kernels
-        from hlofuse.compilation import CompilationInput, compile, replay_config
+        from hlofuse.compilation import compile, replay_config
         from hlofuse.inputs import load
+        from hlofuse.inputs.stage import lowering_in_creation_order
         from hlofuse.pipelines.targets import Stage
 
         before, final = dumped.whole.get("before_optimizations"), dumped.finished
         if before is None or final is None:
             return
         config = replay_config(self.target, self._device, xla=self.name)
-        given = CompilationInput(load(before), stage=Stage.BEFORE)
+        given = lowering_in_creation_order(load(before), config).fusion_input
         self.programs += 1
         try:
             own = len(kernels(compile(given, config, until=Stage.SCHEDULED).replayed_final))

@@ -196,9 +196,12 @@ def in_creation_order(module: Module, ids: UniqueIds | None) -> None:
 
 
 def in_named_order(module: Module) -> None:
-    """Put the operations in the order of their numbers, operands first, unless names contradict it."""
+    """Put the operations in the order of their numbers, operands first, unless names contradict it. So does
+    a text in an order that XLA would not print: it was written by hand, and XLA's ids follow the text."""
     for computation in module.computations:
-        order = _ordered(computation)
+        has_all_names = all(x.opcode != "get-tuple-element" for x in computation)
+        is_by_hand = has_all_names and [*computation] != computation.post_order()
+        order = _ordered(computation) if not is_by_hand else None
         if order is not None:
             computation.reorder(order)
 

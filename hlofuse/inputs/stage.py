@@ -334,10 +334,8 @@ def lowering_of(module: Module, config: ReplayConfig) -> Compilation:
     """The passes before fusion on a module before optimizations, run now or when its stage was determined."""
     own = config.xla or config
     found: Compilation | None = module.findings.get("lowerings", {}).get(own.target)
-    if found is not None:
-        build = found.config.build
-        if (build.device, build.flags) == (own.build.device, own.build.flags):
-            return found
+    if found is not None and found.config.build == own.build:
+        return found
     return lowering_in_creation_order(module, own)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from .graph import Computation, Computations, Instruction, Instructions, Module
-from .grouping import numbered, post_order
+from .graph import Computation, Computations, Module
 
 _NUMBERED = re.compile(r".*\.(\d+)", re.DOTALL)
 
@@ -138,8 +137,7 @@ class OnlineOrder(Struct):
 
 def order_of_front_end(module: Module) -> OnlineOrder:
     """The order of computations in a module before optimizations. A front end creates callees first: as the
-    HLO proto lists them, else by the numbers in their names. So are instructions of one name, where no proto
-    has their ids, and all where the numbers count all."""
+    HLO proto lists them, else by the numbers in their names. So are instructions where these count all."""
     written = module.computation_post_order()
     place = {c: k for k, c in enumerate(module.processing_order)}
     if len(place) < len(written):
@@ -149,26 +147,7 @@ def order_of_front_end(module: Module) -> OnlineOrder:
     if len(set(counted.values())) == sum(len(list(c)) for c in written):  # until 0.6 they are ids
         for computation in written:
             computation.reorder(sorted(computation, key=counted.__getitem__))
-    elif not module.processing_order:
-        for computation in written:
-            _reorder(computation, counted)
     order = OnlineOrder()
     for computation in sorted(written, key=lambda c: place.get(c, 0)):
         order.add(computation)
     return order
-
-
-def _reorder(computation: Computation, numbers: Mapping[Instruction, int]) -> None:
-    """Number the instructions: parameters first, operands before users and, of instructions that have one
-    name, the lower number; as they are where the numbers contradict the operands. A text may leave out the
-    names of get-tuple-elements."""
-    before, last = dict[Instruction, Instructions](), dict[str, Instruction]()
-    for x in sorted(computation, key=lambda x: numbers.get(x, -1)):
-        name = x.name.removesuffix(f".{numbers.get(x)}")
-        before[x] = [last[name], *x.operands] if name in last else x.operands
-        if x.opcode != "get-tuple-element":
-            last[name] = x
-    order = post_order([*computation.parameters, *computation], before.__getitem__)
-    place = numbered(order)
-    if all(place[o] < place[x] for x in order for o in x.operands):
-        computation.reorder(order)

@@ -26,7 +26,7 @@ from hlofuse.inputs.choose_target import choose_target, requested_target
 from hlofuse.inputs.companions import Companions, companions_of, compiled_with
 from hlofuse.inputs.identity import identify
 from hlofuse.inputs.ordered import replay_input
-from hlofuse.inputs.stage import doubt, stage_of
+from hlofuse.inputs.stage import doubt, lowering_in_creation_order, stage_of
 from hlofuse.ir import HlofuseError, Instruction, Module, OrderSource, Record, grouped, parse_module, replace
 from hlofuse.ir.grouping import unmatched
 from hlofuse.ir.opcodes import values
@@ -360,8 +360,11 @@ def run(job: Job) -> Verdict:
         identity = replace(found, replayed=job.tried) if job.tried is not None else found
         flags = compiled_with(before, job.flags)
         config = replay_config(job.target, device, xla=identity.replayed, option=job.option, xla_flags=flags)
-        ordered = replay_input(before, config, order=job.order, ids_file=job.ids)
-        input = CompilationInput(ordered.module, ordered.ids)
+        if stage.name is Stage.BEFORE and job.order is None and job.ids is None:
+            input = lowering_in_creation_order(before, config).fusion_input
+        else:
+            ordered = replay_input(before, config, order=job.order, ids_file=job.ids)
+            input = CompilationInput(ordered.module, ordered.ids)
         if job.until == "end":
             verdict = verify_final(input, after, config, job.case.name)
             return replace(verdict, head=_head(identity, verdict, job))
