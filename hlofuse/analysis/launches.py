@@ -28,6 +28,7 @@ class Launch:
 
 
 _KERNEL, _LIBRARY, _COPY = Launch("kernel"), Launch("library"), Launch("copy")
+_MOVING_COPY = Launch("copy", "of a slice whose place the host works out")
 _COLLECTIVE, _HOST = Launch("collective"), Launch("host")
 
 
@@ -163,8 +164,9 @@ def _fusion(fusion: Instruction) -> Launch:
         return _SORT if fusion.fused_root.opcode == "sort" else _custom_fusion(fusion)
     if copied_slice(fusion) is not None:
         return _COPY
-    if copied_dynamic_slice(fusion) is not None:
-        return Launch("copy", "of a slice whose place the host works out")
+    config = parsed_fusion_config(fusion.raw("backend_config"))
+    if config.get("kind") == "__dynamic_memcpy" or copied_dynamic_slice(fusion) is not None:
+        return _MOVING_COPY
     if fusion.fused_root.opcode == "sort":
         return _SORT
     copies = plain_copies(fusion)
@@ -188,10 +190,12 @@ def _custom_fusion(fusion: Instruction) -> Launch:
     if kind == "__cudnn$fusion":
         return Launch("library", "cuDNN")
     if kind == "__custom_fusion":
-        # A library call that reads or writes slices in place.
-        for inner in fusion.fused_computation:
-            if inner.opcode == "custom-call":
-                return _custom_call(inner) or _KERNEL
+        # A library call, or in 0.10 a copy, that reads or writes slices in place.
+        inside = {inner.opcode: inner for inner in fusion.fused_computation}
+        if "custom-call" in inside:
+            return _custom_call(inside["custom-call"]) or _KERNEL
+        if "copy" in inside:
+            return _MOVING_COPY
     return _KERNEL
 
 
