@@ -82,8 +82,9 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
             since("0.10", "splitk-rewriter"),
             OfReleases(Span("0.6.1", "0.8"), ("transpose-dimension-grouper",)),
             "triton-gemm-rewriter",
-            OfReleases(Span("0.8.2", "0.11"), ("hoist-fused-bitcasts",)),
+            OfReleases(Span("0.10", "0.11"), ("hoist-fused-bitcasts",)),
             "gemm-fusion-swap-operands",
+            OfReleases(Span("0.9.2", "0.9"), ("hoist-fused-bitcasts",)),
         ]
     steps += [
         since("0.10", *paddings(device), "constant_folding"),
@@ -138,6 +139,7 @@ def _post_layout_assignment(lists: PassLists, device: DeviceDescription) -> Pipe
         "host-offloader",
         floats,
         OfReleases(Span("0.7", "0.8.1"), ("hoist-fused-bitcasts(whole=true)",)),
+        OfReleases(Span("0.8.2", "0.9.1"), ("hoist-fused-bitcasts",)),
         "tuple-simplifier",
         ALGSIMP_LAYOUTS,
         "simplify-fp-conversions",
