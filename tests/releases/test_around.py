@@ -296,6 +296,14 @@ def test_operands_are_swapped_before_bitcasts_are_hoisted_until_0_9(
     assert [x.sizes for x in done.before.entry if x.is_fusion] == [sizes]
 
 
+def test_products_end_in_sums_with_pads_since_0_12() -> None:
+    """As XLA 0.12.0.1 answered for an H100: no fusion of a product may hold a pad, but it may hold a sine."""
+    text = TEXTS["a_sum_of_a_product_and_a_pad"]
+    sine = text.replace("pad(z, zero), padding=0_0x0_0x0_19", "sine(z)").replace("[4,64,45]", "[4,64,64]")
+    assert opcodes(text, "0.12.0.1", "", True) == {"pad": 1, "fusion": 1}
+    assert opcodes(sine, "0.12.0.1", "", True) == {"sine": 1, "fusion": 1, "add": 1}
+
+
 def test_the_logarithm_of_a_power_is_a_product() -> None:
     text = TEXTS["logarithm_power_product"]
     found = opcodes(text, "0.11.1")

@@ -279,7 +279,7 @@ class TileableFusion:
         self.output = dot
 
         def may_hold(x: Instruction) -> bool:
-            barred = x.called or x.opcode in ("dot", "parameter") or has_side_effect(x)
+            barred = x.called or x.opcode in ("dot", "pad", "parameter") or has_side_effect(x)
             return x is dot or (not barred and support.instruction(x) is None)
 
         end = dot
