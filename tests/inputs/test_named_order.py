@@ -13,7 +13,7 @@ ENTRY main {{
   {first} = f32[4,4]{{1,0}} dot(x, w.2), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
   w.1 = f32[4,4]{{1,0}} parameter(1)
   {second} = f32[4,4]{{1,0}} dot({of}, w.1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-  ROOT out = (f32[4,4]{{1,0}}, f32[4,4]{{1,0}}) tuple({second}, {first})
+  ROOT out = (f32[4,4]{{1,0}}, f32[4,4]{{1,0}}) tuple({first}, {second})
 }}
 """
 
