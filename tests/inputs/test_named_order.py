@@ -18,8 +18,8 @@ ENTRY main {{
 """
 
 
-def _names(first: str, second: str, of: str) -> list[str]:
-    module = parse_module(PRINTED.format(first=first, second=second, of=of))
+def _names(first: str, second: str, of: str, text: str = PRINTED) -> list[str]:
+    module = parse_module(text.format(first=first, second=second, of=of))
     in_named_order(module)
     return [i.name for i in module.entry]
 
@@ -34,3 +34,8 @@ def test_other_stems_stay_in_the_order_of_the_text() -> None:
 
 def test_numbers_that_operands_contradict_say_nothing() -> None:
     assert _names("dot.8", "dot.7", "dot.8") == ["x", "w.2", "dot.8", "w.1", "dot.7", "out"]
+
+
+def test_a_text_that_xla_would_print_in_another_order_was_written_by_hand() -> None:
+    by_hand = PRINTED.replace("tuple({first}, {second})", "tuple({second}, {first})")
+    assert _names("dot.8", "dot.7", "x", by_hand) == ["x", "w.2", "dot.8", "w.1", "dot.7", "out"]

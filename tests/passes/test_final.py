@@ -221,9 +221,8 @@ def test_a_flag_says_which_commands_are_in_buffers(text: str, value: str | None,
 
 
 def test_a_module_that_is_not_final_has_launches_too() -> None:
-    text = TEXTS["module_final_launches"]
-    found = {i.name: launch_of(i, "gpu") for i in parse_module(text).entry}
-    kinds = {name: launch.kind for name, launch in found.items() if launch is not None}
+    entry = parse_module(TEXTS["module_final_launches"]).entry
+    kinds = {i.name: launch.kind for i in entry if (launch := launch_of(i, "gpu")) is not None}
     assert kinds == {"a": "kernel", "c": "library", "d": "copy", "f": "copy", "g": "kernel"}
 
 

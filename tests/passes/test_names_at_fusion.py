@@ -62,14 +62,6 @@ def test_results_have_the_numbers_behind_their_operation() -> None:
     ]
 
 
-def test_numbers_tell_the_order_unless_the_text_was_written_by_hand() -> None:
-    """XLA would print what is read first ahead of the other."""
-    for read, order in (("sin.7, sin.3", "x sin.3 sin.7 t"), ("sin.3, sin.7", "x sin.7 sin.3 t")):
-        module = parse_module(TEXTS["by_hand"].replace("READ", read))
-        in_creation_order(module, None)
-        assert [x.name for x in module.entry] == order.split()
-
-
 def lowered_text(text: str) -> Module:
     module = parse_module(text)
     in_creation_order(module, None)
