@@ -186,9 +186,8 @@ def test_final_modules_are_compared_by_what_they_launch(hlofuse: Run, tmp_path: 
     final.write_text(case.section("EXPECT", "h100_sxm"))
     given = ("--until", "end", "--target", "gpu", "--device", "h100_sxm")
     early = tmp_path / "module_0001.jit_several_heroes.before_optimizations.txt"
-    early.write_text(
-        TWO_RESULTS.replace("(1)", "(1)\n  %i = f32[64,32] reshape(%y)").replace("1, %y", "1, %i")
-    )
+    reshaped = "(1)\n  %i = f32[64,32] reshape(%y)"
+    early.write_text(TWO_RESULTS.replace("(1)", reshaped).replace("1, %y", "1, %i"))
     for paths in ((folder,), (folder / "before.hlo", final), (early, final)):
         result = hlofuse("verify", *paths, *given)
         assert (result.status, "the same kernel names  1 of 1" in result.out) == (0, True), result.out
