@@ -332,7 +332,7 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
                 continue
             if reader.opcode != "dynamic-slice" or reader.operand is not source:
                 return None
-            if not _is_of_device(reader.operands[1:], fusion):
+            if not _is_of_device(reader.operands[1:]):
                 return None
             windows = [u for u in reader.users if u.opcode == "reduce-window"]
             results = windows if 0 < len(windows) == reader.user_count else [reader]
@@ -340,18 +340,13 @@ def _share_read_by(user: Instruction, value: Instruction) -> int | None:
     return value.element_count // largest if largest and value.is_array else None
 
 
-_Place = tuple[Instruction, Instruction | None]  # an instruction, and the fusion that it is in
+def sources(x: Instruction) -> Sequence[Instruction]:
+    """The operands of `x`; for a parameter of a fusion, what the fusion reads by it."""
+    fusion = x.fusion_around if x.is_parameter else None
+    return x.operands if fusion is None else [fusion.operands[x.parameter_number]]
 
 
-def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) -> bool:
+def _is_of_device(indices: Sequence[Instruction]) -> bool:
     """True if the indices depend on the number of the device and on constants only."""
-
-    def onwards(place: _Place) -> list[_Place]:
-        value, within = place
-        if value.is_parameter and within is not None:
-            return [(within.operands[within.fused_computation.parameters.index(value)], None)]
-        return [(o, within) for o in value.operands]
-
-    places = reach([(i, fusion) for i in indices], onwards)
-    ends = {place[0].opcode for place in places if not onwards(place)} - {"constant"}
+    ends = {x.opcode for x in reach(indices, sources) if not sources(x)} - {"constant"}
     return bool(ends) and ends <= _DEVICE_NUMBERS

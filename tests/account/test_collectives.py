@@ -363,6 +363,7 @@ def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> N
 
 ITERATED = TEXTS["iterated"]
 ONE_PLACE = TEXTS["one_place"]
+GPU = ["--target", "gpu", "--device", "h100_sxm"]
 OWN_ROWS = "dynamic-slice(w, k, z), dynamic_slice_sizes={4,64}"
 
 
@@ -375,15 +376,11 @@ OWN_ROWS = "dynamic-slice(w, k, z), dynamic_slice_sizes={4,64}"
         ("negate(x)", "gathers the same array each time"),
     ],
 )
-def test_a_loop_that_gathers_what_it_does_not_change(
-    hlofuse: Run, tmp_path: Path, part: str, line: str
-) -> None:
-    (tmp_path / "loop.hlo").write_text(ITERATED.replace("PART", part))
-    found = hlofuse("explain", tmp_path / "loop.hlo", "--target", "gpu", "--device", "h100_sxm").out
-    assert (line in found) == ("(g" in part)
-    (tmp_path / "other.hlo").write_text(ITERATED.replace("PART", part).replace("(m, x, z)", "(m, p, z)"))
-    other = hlofuse("explain", tmp_path / "other.hlo", "--target", "gpu", "--device", "h100_sxm").out
-    assert "each time" not in other
+def test_a_loop_that_gathers_what_it_does_not_change(hlofuse: Run, part: str, line: str) -> None:
+    text = ITERATED.replace("PART", part)
+    assert (line in hlofuse("explain", "-", *GPU, stdin=text.encode()).out) == ("(g" in part)
+    other = text.replace("(m, x, z)", "(m, p, z)").encode()
+    assert "each time" not in hlofuse("explain", "-", *GPU, stdin=other).out
 
 
 @pytest.mark.parametrize(
@@ -398,12 +395,20 @@ def test_a_loop_that_gathers_what_it_does_not_change(
         ("w = f32[16,64] copy(g)\n d = f32[4,64] " + OWN_ROWS.replace("k", "i"), False),
     ],
 )
-def test_a_gather_for_one_place_says_how_to_send_less(
-    hlofuse: Run, tmp_path: Path, part: str, is_one: bool
-) -> None:
-    (tmp_path / "m.hlo").write_text(ONE_PLACE.replace("PART", part))
-    found = hlofuse("explain", tmp_path / "m.hlo", "--target", "gpu", "--device", "h100_sxm").out
+def test_a_gather_for_one_place_says_how_to_send_less(hlofuse: Run, part: str, is_one: bool) -> None:
+    found = hlofuse("explain", "-", *GPU, stdin=ONE_PLACE.replace("PART", part).encode()).out
     assert ("  g gathers a divided dimension to read or write it at one computed place:" in found) == is_one
+
+
+@pytest.mark.parametrize(("rows", "zero", "is_less"), [(63, 0, True), (64, 0, False), (63, 1, False)])
+def test_a_sum_of_few_rows_of_each_device_says_how_to_send_less(
+    hlofuse: Run, rows: int, zero: int, is_less: bool
+) -> None:
+    """Half of the sum's bytes is the boundary: 2 · 3/4 · 256 rows of 256 B, and 3 · 63 of 260 B."""
+    text = TEXTS["rows"].replace("ROWS", str(rows)).replace("ZERO", str(zero))
+    found = hlofuse("explain", "-", *GPU, stdin=text.encode()).out
+    line = "  r sums 65.5 kB, to which other devices add rows of 49.1 kB:\n    with_sharding_constraint of "
+    assert (line in found) == is_less
 
 
 CONSTRAINED = TEXTS["constrained"]

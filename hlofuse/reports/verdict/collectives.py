@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from hlofuse.account.collectives import Collective, started_by
+from hlofuse.account.collectives import Collective, sources, started_by
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import inside
 from hlofuse.format import bytes_text, fields, listing, more, plural, printable, times, us_json, us_text
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Json, Module, Record, grouped, reach, replace, values
+from hlofuse.passes.algebraic.context import is_scalar_zero
 from hlofuse.passes.common.shapes import numbers_of, ranges_of
 from hlofuse.passes.control_flow.partition import shardings_of
 from hlofuse.passes.loop.parts import condition_of, gathers_again
@@ -31,9 +32,12 @@ _SLICED = (
     "gathers a divided dimension to read or write it at one computed place",
     "x[jnp.array([i, i])][0] or x.at[ids].set(rows) sends the rows alone; so does jnp.roll by a static shift",
 )
+_BY_ROWS = "with_sharding_constraint of ids and x[ids], or of what is added, to P(), then back"
 _REPEATED = re.compile(r"transpose\(.*/(remat2|rematted_computation)\b")  # in an operation's name
 _VIEWS = values("bitcast concatenate copy get-tuple-element")
 _SUMS = values("all-reduce reduce-scatter")
+_ADDING = values("all-reduce all-reduce-start scatter")
+_PASSED = values("bitcast convert copy fusion parameter reshape")
 
 
 class CollectiveRow(Record):
@@ -86,10 +90,6 @@ def _gathered(r: CollectiveRow) -> dict[str, int]:
     x = r.collective.instruction
     sizes = grouped((s.text_without_layout, s.byte_size) for s in x.shape.leaf_shapes[-x.operand_count :])
     return {text: sum(own) for text, own in sizes.items()}
-
-
-def _operation(r: CollectiveRow) -> str:
-    return r.collective.instruction.op_name or ""
 
 
 def _line_near(c: Collective, place_of: Callable[[Instruction], Place]) -> str:
@@ -155,11 +155,12 @@ def collective_lines(
     if len(kinds) > len(shown):
         yield f"  {more(len(kinds) - len(shown))}"
     gathers = [r for r in rows if r.collective.exchange.kind == "all-gather"]
-    for line, (what, cure) in dict.fromkeys((_line(r), how) for r in gathers if (how := _in_vain(r))):
-        yield f"  {line.removeprefix('for ')} {what}:"
+    for line, (what, cure) in dict.fromkeys((_line(r), how) for r in rows if (how := _in_vain(r))):
+        yield f"  {line.removeprefix('for ').removeprefix('from ')} {what}:"
         yield f"    {cure}"
-    forward = {n for r in gathers if "transpose(" not in _operation(r) for n in _gathered(r)}
-    again = [r for r in gathers if _REPEATED.search(_operation(r)) and not forward.isdisjoint(_gathered(r))]
+    named = [(r, r.collective.instruction.op_name or "") for r in gathers]
+    forward = {n for r, name in named if "transpose(" not in name for n in _gathered(r)}
+    again = [r for r, name in named if _REPEATED.search(name) and not forward.isdisjoint(_gathered(r))]
     if again:
         sent = bytes_text(sum(r.weight[1] for r in again))
         size = sum(sum(_gathered(r).values()) * r.collective.runs for r in again)
@@ -180,6 +181,25 @@ def collective_lines(
         yield f"  gathers {what}{meanwhile} keeps 1/{share}:"
         work = f"divide {printable(listing([f.work for f in own], 2))} by jax.shard_map"
         yield f"    {work if works else 'name the intermediate sharding'} ({names})"
+
+
+def _adds(x: Instruction) -> bool:
+    return x.opcode in _ADDING and x.to_apply.root.opcode == "add"
+
+
+def _bytes_added(x: Instruction) -> int:
+    """The bytes of the values and indices that a scatter adds to zeros; 0 for any other array."""
+    x = _computed(x)
+    zeros = _computed(x.operand) if _adds(x) and x.is_array else x
+    is_sum = zeros.is_broadcast and is_scalar_zero(_computed(zeros.operand))
+    return sum(o.shape.byte_size for o in x.operands[1:]) if is_sum else 0
+
+
+def _computed(x: Instruction) -> Instruction:
+    """The operation that computes `x`, also inside a fusion or before it."""
+    while x.opcode in _PASSED and (not x.is_parameter or x.fusion_around is not None):
+        x = x.fused_root if x.opcode == "fusion" else sources(x)[0]
+    return x
 
 
 def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
@@ -210,11 +230,19 @@ def _line(r: CollectiveRow) -> str:
 
 
 def _in_vain(r: CollectiveRow) -> tuple[str, str] | None:
-    """The excess of a gather over what is read, and what avoids it; None without."""
-    x = started_by(r.collective.instruction)
+    """The excess over what is read or added, and what avoids it; None without."""
+    c, x = r.collective, started_by(r.collective.instruction)
+    if _adds(c.instruction):
+        others = c.exchange.participants - 1
+        sums = [(o.shape.byte_size, others * _bytes_added(o)) for o in x.operands]
+        few = [(size, rows) for size, rows in sums if 0 < rows * (others + 1) < size * others]
+        size, rows = (bytes_text(sum(n)) for n in zip((0, 0), *few, strict=True))
+        return (f"sums {size}, to which other devices add rows of {rows}", _BY_ROWS) if few else None
+    if c.exchange.kind != "all-gather":
+        return None
     if gathers_again(x):
         return _ITERATED if _is_cut(x, by_numbers=True) else _UNCHANGED
-    return _SLICED if r.collective.resharding is None and _is_cut(x) else None
+    return _SLICED if c.resharding is None and _is_cut(x) else None
 
 
 def _is_cut(
@@ -241,10 +269,8 @@ def _is_cut(
 
 def _before(x: Instruction) -> Iterable[Instruction]:
     """The values of which `x` is computed, also in the iteration before."""
-    if x.is_parameter and (fusion := x.fusion_around) is not None:
-        return [fusion.operands[x.parameter_number]]
     is_carried = x.is_get_tuple_element and x.operand.is_parameter
-    return [x.parent.root.operands[x.tuple_index]] if is_carried else x.operands
+    return [x.parent.root.operands[x.tuple_index]] if is_carried else sources(x)
 
 
 def row_text(r: CollectiveRow, count: int = 1) -> str:
