@@ -315,19 +315,17 @@ def _is_move(fusion: Instruction) -> bool:
 
 def _share_read_by(user: Instruction, value: Instruction) -> int | None:
     """One in how many elements of `value` its user reads by the device's number; None if it reads others."""
-    if user.opcode != "fusion":
-        pending, fusion = [(value, [user])], None
-    else:
-        inside = user.fused_computation.parameters
-        read = [p for p, o in zip(inside, user.operands, strict=True) if o is value]
-        pending, fusion = [(p, p.users) for p in read], user
+    pending, is_fused = [(value, [user])], user.opcode == "fusion"
+    if is_fused:
+        read = zip(user.fused_computation.parameters, user.operands, strict=True)
+        pending = [(p, p.users) for p, o in read if o is value]
     largest = 0
     while pending:
         source, users = pending.pop()
-        if fusion is not None and source.is_root:
+        if is_fused and source.is_root:
             return None
         for reader in users:
-            if (reader.opcode in _MOVES or reader.opcode == "pad") and fusion is not None:
+            if (reader.opcode in _MOVES or reader.opcode == "pad") and is_fused:
                 pending.append((reader, reader.users))
                 continue
             if reader.opcode != "dynamic-slice" or reader.operand is not source:

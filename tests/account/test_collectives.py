@@ -445,20 +445,14 @@ def test_work_on_a_gathered_array_of_which_a_part_is_kept(hlofuse: Run, tmp_path
     assert "    divide f by jax.shard_map (g)\n" in out
 
 
-def test_a_result_that_the_devices_do_not_divide(hlofuse: Run, tmp_path: Path) -> None:
-    cut = "HloModule m, num_partitions=4\nENTRY e {\n  p = f32[4] parameter(0)\n  g = f32[16] all-gather(p), "
-    cut += "channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true\n"
-    (tmp_path / "cut.hlo").write_text(cut + "  ROOT s = f32[13] slice(g), slice={[0:13]}\n}\n")
-    out = hlofuse("explain", tmp_path / "cut.hlo", "--target", "gpu", "--device", "h100_sxm").out
+def test_a_result_that_the_devices_do_not_divide(hlofuse: Run) -> None:
+    out = hlofuse("explain", "-", *GPU, stdin=TEXTS["undivided"].encode()).out
     assert "  4 devices do not divide 13: a result stays divided only if padded to 16\n" in out
-
-
-WITHOUT_LINES = TEXTS["without_lines"]
 
 
 def test_a_collective_without_a_line_has_that_of_its_neighbour(hlofuse: Run, tmp_path: Path) -> None:
     """What XLA's partitioner adds has none. XLA combines sums over the same devices alone."""
-    (tmp_path / "m.hlo").write_text(WITHOUT_LINES)
+    (tmp_path / "m.hlo").write_text(TEXTS["without_lines"])
     options = ["--target", "gpu", "--device", "h100_sxm", "--stage", "fusion-input"]
     lines = hlofuse("explain", tmp_path / "m.hlo", *options, "--limit", 0).out.splitlines()
     (gather,) = (line for line in lines if " all-gather, 3.07 kB sent, 4 devices" in line)
@@ -475,7 +469,7 @@ def test_every_collective_is_shown_where_it_is_asked_for(hlofuse: Run, tmp_path:
         "sum_{0} = f32[{0}] all-reduce(given_{0}), channel_id={0}, replica_groups=[2,2]<=[4], to_apply=sum"
     )
     lines = [f"given_{n} = f32[{n}] parameter({n - 1})\n" + collective.format(n) for n in range(1, 6)]
-    text = WITHOUT_LINES.partition("  w = ")[0].replace("m, ", "m, is_scheduled=true, ")
+    text = TEXTS["without_lines"].partition("  w = ")[0].replace("m, ", "m, is_scheduled=true, ")
     root = (
         "ROOT t = ("
         + ", ".join(f"f32[{n}]" for n in range(1, 6))
