@@ -43,10 +43,8 @@ def _maximum(x: Instruction) -> Instruction | None:
     searched = [d for d, c in columns.items() if c.is_get_tuple_element]
     counted = [int(c.attributes["iota_dimension"]) for c in columns.values() if c.opcode == "iota"]
     found = columns[searched[0]].operand if len(searched) == 1 else x
-    alike = len(numbers_of(x, "operand_batching_dims"))
-    is_whole = len(counted) + 1 + alike == len(columns) + alike == x.operand.rank and counted == sorted(
-        counted
-    )
+    read = len(columns) + len(numbers_of(x, "operand_batching_dims"))
+    is_whole = len(counted) + 1 == len(columns) and read == x.operand.rank and counted == sorted(counted)
     is_search = found.opcode == "reduce" and x.operand in found.operands
     return found if is_whole and is_search and list(found.dimensions) == searched else None
 

@@ -476,9 +476,9 @@ def _takes_largest(function: Computation) -> bool | None:
     """True if of two numbers with places the place of the larger one is taken, False if that of the smaller
     one, in both the first of equal ones; None for other functions."""
     cases = np.asarray([(a, i, b, 1 - i) for a, b, i in product((0, 1), repeat=3)])
-    given = {p: rounded(p.element_type, v) for p, v in zip(function.parameters, cases.T, strict=True)}
-    known = {p: v for p, v in given.items() if v is not None}
-    found = [formula_values(o, known) for o in function.root.operands]
+    given = zip(function.parameters, cases.T, strict=True)
+    own = {p: value for p, v in given if (value := rounded(p.element_type, v)) is not None}
+    found = [formula_values(o, own) for o in function.root.operands]
     a, i, b, j = cases.T
     for is_largest, better in ((True, a > b), (False, a < b)):
         taken = np.where(better | ((a == b) & (i < j)), [a, i], [b, j])
