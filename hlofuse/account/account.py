@@ -322,7 +322,7 @@ class Account:
         """The amounts of a call of the program on a CPU, apart from its kernels and launches."""
         entry = self.module.entry
         arguments = sum(len(list(x.shape.leaves())) for x in (*entry.parameters, entry.root))
-        loops = [i for c in self._rows_alone for i in c if i.opcode == "while"]
+        loops = [i for c in self._rows_alone for i in c if i.is_while]
         iterations = sum(self.runs(loop.called_computations[0]) for loop in loops)
         return {"call": 1, "argument": arguments, "iteration": iterations}
 
@@ -330,7 +330,7 @@ class Account:
     def host_reads(self) -> set[Computation]:
         """The bodies of loops whose condition the host reads after each iteration, on a GPU."""
         buffers = self.buffers
-        loops = [i for c in self._rows_by_computation for i in c if i.opcode == "while"]
+        loops = [i for c in self._rows_by_computation for i in c if i.is_while]
         open_ended = [i for i in loops if trip_count_of(i) is None and buffers and not buffers.holds(i)]
         return {c for i in open_ended for name, c in i.called if name == "body"}
 
@@ -365,7 +365,7 @@ class Account:
         is_loop = self.runs(computation) > 1 or computation in self._run_counts[1]
         if buffers is None or self.launch_overhead_us is None or not is_loop:
             return 0.0
-        if (caller := computation.first_caller) and caller.opcode == "while" and buffers.holds(caller):
+        if (caller := computation.first_caller) and caller.is_while and buffers.holds(caller):
             return 0.0
         host = buffers.host_us(r.instruction for r in (own[:1] if with_one_launch else own))
         waits = max(host - sum(r.us or 0.0 for r in own), 0.0)
@@ -382,7 +382,7 @@ class Account:
         """The totals without memory, which takes longer to work out."""
         totals = replace(totals_of(self.rows, timed=self._is_timed), devices=self.module.devices)
         if totals.per_iteration:
-            loops = (x for c in self._run_counts[0] for x in c if x.opcode == "while")
+            loops = (x for c in self._run_counts[0] for x in c if x.is_while)
             most = [counted_trips(x, most=True) or 0 for x in loops if trip_count_of(x) is None]
             totals = replace(totals, most_iterations=max(most) if most and all(most) else None)
         if self.times is not None and totals.modelled_us is not None:

@@ -276,7 +276,7 @@ def moved_once(account: Account) -> int:
             parts = dict[tuple[str | None, ...], int]()
             for x, operand, is_changed in flow.readers(parameter, index, passed):
                 if not is_changed and sum(parts.values()) < whole:
-                    part = tuple(i.raw("slice") for i in inside(x) if i.opcode == "slice")
+                    part = tuple(i.raw("slice") for i in inside(x) if i.is_slice)
                     parts[part] = max(parts.get(part, 0), _bytes_read(account, x, operand))
             read += min(sum(parts.values()), whole)
     values = dict[object, int]()
@@ -368,5 +368,5 @@ def _after(computation: Computation) -> Iterator[Instruction]:
     for caller in computation.callers:
         if caller.opcode in CONTROL_FLOW and ("condition", computation) not in caller.called:
             yield caller
-            if caller.opcode == "while":
+            if caller.is_while:
                 yield from (c.parameter for c in caller.called_computations)

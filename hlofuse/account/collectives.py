@@ -152,7 +152,7 @@ def _length(
     if instruction in launches:
         return launches[instruction] or 0.0
     called = [lengths.get(c, 0.0) for name, c in instruction.called if runs_in(instruction, name)]
-    if instruction.opcode == "while":
+    if instruction.is_while:
         trips = trip_count_of(instruction)
         return sum(called) * (1 if trips is None else trips)
     return max(called, default=0.0)

@@ -167,14 +167,14 @@ class CpuTimes:
                 if is_small_call(kernel):
                     continue
                 work = self.work(kernel, shares[kernel])
-                if kernel.opcode == "dot":  # no call: LLVM compiles it with the loop
+                if kernel.is_dot:  # no call: LLVM compiles it with the loop
                     work = {"plain dot": float(dot_flops(kernel))}
                 if work is None:
                     return None
                 found["kernel of a whole loop"] += runs
                 add_work(found, {**work, "task in a loop": 0.0}, runs)
                 if self._copies:
-                    loops = [c for c in computation.callers if c.opcode == "while"]
+                    loops = [c for c in computation.callers if c.is_while]
                     is_one_place = bool(loops) and _updates_one_place(kernel)
                     entries = sum(counted.get(c.parent, 1) for c in loops)
                     add_work(found, _updated(kernel), entries if is_one_place else runs)
@@ -277,7 +277,7 @@ def _first_of(value: _Value) -> _Value:
             source = without_views(root.operand)
             is_given = root is not x and source.is_parameter
             value = _value(x.operands[source.parameter_number] if is_given else source)
-        elif x.opcode == "while" and path and x.operand.opcode == "tuple":
+        elif x.is_while and path and x.operand.opcode == "tuple":
             value = _value(x.operand.operands[path[0]])
         else:
             return value

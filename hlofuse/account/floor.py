@@ -170,7 +170,7 @@ def _product_flops(x: Instruction) -> int:
 def _sizes(x: Instruction) -> Sizes | None:
     """Sizes of a dot, or of a cuBLAS call from its configuration; None for other operations."""
     try:
-        if x.opcode == "dot":
+        if x.is_dot:
             dims = dot_dimensions(x)
         elif custom_call_target(x).startswith(_CUBLAS):
             numbers = gpu_config(x, "gemm_backend_config")["dot_dimension_numbers"]

@@ -342,7 +342,7 @@ def notes(producer: Instruction, consumer: Instruction) -> Strings:
     """Notes on costs that shapes do not show; names are those inside the two."""
     found = []
     for instruction in (*inside(producer), *inside(consumer)):
-        if instruction.opcode == "concatenate" and straddles_warps(instruction):
+        if instruction.is_concatenate and straddles_warps(instruction):
             dimension = instruction.dimension
             found.append(
                 f"{instruction.name} counts {_UNALIGNED} operations per element, not {_ALIGNED}: it"

@@ -126,7 +126,7 @@ class TpuAccount(Account):
         values = (instruction, *instruction.operands)
         if all(x.shape.is_effective_scalar for x in values):
             return 0.0, False
-        if instruction.opcode == "reshape":  # a copy to other tiles, also within VMEM
+        if instruction.is_reshape:  # a copy to other tiles, also within VMEM
             return TO_OTHER_TILES * cost.bytes_accessed / self.tpu.memory_bandwidth * 1e6, False
         return max(self._bounds(instruction)), kind != "copy" or is_on_host(instruction)
 

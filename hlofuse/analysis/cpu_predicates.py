@@ -34,7 +34,7 @@ def is_expensive_on_cpu(instruction: Instruction, release: Release) -> bool:
 def is_vector_dot(instruction: Instruction) -> bool:
     """A real dot without batch dimensions whose result is a vector or a scalar."""
     return (
-        instruction.opcode == "dot"
+        instruction.is_dot
         and instruction.rank <= 1
         and instruction.element_type not in COMPLEX_TYPES
         and not instruction.attributes.get("lhs_batch_dims", ())
@@ -53,7 +53,7 @@ def is_softmax_shift(instruction: Instruction) -> bool:
     maximum and the shifted value must see bit for bit the same number, or exp() overflows."""
     if instruction.is_fusion or not is_elementwise(instruction):
         return False
-    reduces = [u for u in instruction.users if u.opcode == "reduce" and u.operand is instruction]
+    reduces = [u for u in instruction.users if u.is_reduce and u.operand is instruction]
     reduce = next((r for r in reduces if r.to_apply.root.opcode == "maximum"), None)
     return reduce is not None and any(_is_shift(u, instruction, reduce) for u in instruction.users)
 
@@ -107,10 +107,10 @@ _PRODUCTS = ("dot_general", "dot")
 
 def product_as_reduce(kernel: Instruction) -> dict[str, Any] | None:
     computed = list(inside(kernel))
-    if any(i.opcode == "dot" for i in computed):
+    if any(i.is_dot for i in computed):
         return None
     born = [i for i in computed if (i.op_name or "").rpartition("/")[2] in _PRODUCTS]
-    created = next((i for i in born if i.opcode == "reduce"), None)
+    created = next((i for i in born if i.is_reduce), None)
     if created is None or not any(i.opcode == "multiply" for i in born):
         return None
     return {"product": created.name}

@@ -41,7 +41,7 @@ def without_views(x: Instruction) -> Instruction:
 
 def moves_no_data(instruction: Instruction) -> bool:
     """As `is_effective_bitcast`, and reshapes between row-major arrays too."""
-    if instruction.opcode == "reshape":
+    if instruction.is_reshape:
         source = instruction.operand.shape
         result = instruction.shape
         row_major = all(s.layout is None or s.layout.is_default for s in (source, result))

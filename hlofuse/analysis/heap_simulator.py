@@ -99,7 +99,7 @@ class LiveRanges:
             user = use.instruction
             if user.opcode == "call":
                 continue  # what reads it in there counts
-            if user.opcode == "while":  # which has its own buffer from then on
+            if user.is_while:  # which has its own buffer from then on
                 user = dict(user.called)["body"].parameter
             end = max(end, self._times.get(user, -1))
         return (first if x.is_parameter else self._times[x]), end

@@ -105,7 +105,7 @@ class HloAlias:
                 self._join(_at(self.dataflow, root, output), _at(self.dataflow, parameters[number], index))
         for computation in module.computations:
             for x in computation:
-                if x.opcode == "while" and self.dataflow.covers(x):
+                if x.is_while and self.dataflow.covers(x):
                     self._join_while(x)
                 elif x.opcode == "conditional" and self.dataflow.covers(x):
                     for branch in x.called_computations:

@@ -213,7 +213,7 @@ class HloDataflow:
             return [], []
         caller = callers[0]
         number = parameter.parameter_number
-        if caller.opcode == "while":
+        if caller.is_while:
             root = dict(caller.called)["body"].root
             return [caller.operand, *([root] if root is not parameter else [])], []
         if caller.opcode == "conditional":

@@ -42,7 +42,7 @@ class HloOrdering(ABC):
         if ancestors is None:
             return Order.OTHER
         above_a, above_b = ancestors
-        if above_a is above_b and above_a.opcode == "while":
+        if above_a is above_b and above_a.is_while:
             parts = dict(above_a.called)
             if self.calls.is_nested_in(a, parts["condition"]) and self.calls.is_nested_in(b, parts["body"]):
                 return Order.BEFORE
@@ -141,13 +141,13 @@ class _UsesBefore(Struct, eq=False):
         x = use.instruction
         definition = self._value.instruction
         nested = self._ordering.calls.is_nested_in
-        if x.opcode == "while":
+        if x.is_while:
             parts = dict(x.called)
             if nested(definition, parts["body"]):
                 return True
             if nested(definition, parts["condition"]):
                 return definition is parts["condition"].parameter
-        if definition.opcode == "while" and any(nested(x, part) for part in definition.called_computations):
+        if definition.is_while and any(nested(x, part) for part in definition.called_computations):
             return True
         if (x.opcode == "call" or is_asynchronous(x)) and any(nested(definition, c) for _, c in x.called):
             return True

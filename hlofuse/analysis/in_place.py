@@ -113,7 +113,7 @@ def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, 
 def follow_tuples_and_bitcasts(instruction: Instruction, index: Index) -> tuple[Instruction, Index]:
     """The same, then through any number of bitcasts of a whole array."""
     instruction, index = follow_tuples(instruction, index)
-    while not index and instruction.opcode == "bitcast":
+    while not index and instruction.is_bitcast:
         instruction = instruction.operand
     return instruction, index
 
@@ -180,7 +180,7 @@ def _fusion_pairs(fusion: Instruction, release: Release) -> list[InPlacePair]:
                     if nested.output_index == found[1]:
                         found = follow(found[0].operands[nested.operand_number], nested.operand_index)
                         break
-        if found is not None and not release.in_place_through_bitcasts and found[0].opcode == "bitcast":
+        if found is not None and not release.in_place_through_bitcasts and found[0].is_bitcast:
             found = (found[0].operand, found[1])
         if found is not None and found[0].is_parameter:
             pairs.append(InPlacePair(output_index, found[0].parameter_number, found[1]))

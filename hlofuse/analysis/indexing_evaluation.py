@@ -32,7 +32,7 @@ class IndexingEvaluation:
     def _enter(self, inner: Instruction) -> None:
         users = self._users.setdefault(inner, set())
         self._count[inner] = sum(self._count[user] for user in users)
-        transpose = inner.opcode == "transpose"
+        transpose = inner.is_transpose
         key = inner.shape.key_ignoring_element_type
         for operand in inner.operands:
             indexing = self._users.setdefault(self._operand_of(operand), set())

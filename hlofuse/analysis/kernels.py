@@ -155,7 +155,7 @@ class _Counter(Struct, eq=False):
                     return x, index
                 if caller.opcode in ("fusion", "call"):
                     x = caller.operands[x.parameter_number]
-                elif caller.opcode == "while" and self._is_carried(caller, index):
+                elif caller.is_while and self._is_carried(caller, index):
                     x = caller.operand
                 else:
                     return x, index
@@ -368,7 +368,7 @@ def outermost_loops(module: Module, left_out: Iterable[Computation] = ()) -> tup
 def _loops(computation: Computation, launched: dict[Computation, int], seen: set[Computation]) -> list[Loop]:
     found = []
     for instruction in computation:
-        if instruction.opcode == "while":
+        if instruction.is_while:
             if count := _launched_by(instruction, launched):
                 found.append(Loop(instruction.name, trip_count_of(instruction), count))
         elif instruction.opcode in CONTROL_FLOW and not is_small_call(instruction):
@@ -405,7 +405,7 @@ _TRIPS = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d+)')
 def trip_count_of(loop: Instruction) -> int | None:
     """Its iterations; None where neither XLA nor constants in the module say."""
     found = _TRIPS.search(loop.raw("backend_config") or "")
-    return int(found[1]) if found else counted_trips(loop) if loop.opcode == "while" else None
+    return int(found[1]) if found else counted_trips(loop) if loop.is_while else None
 
 
 # Trip counts multiply; of a conditional the slowest branch counts.
@@ -422,7 +422,7 @@ def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computat
     for c in reversed(order):
         for caller, callee, times in _calls(c, weights):
             often[callee] = often.get(callee, 0) + often.get(c, 0) * times
-            if c in open_ended or (caller.opcode == "while" and trip_count_of(caller) is None):
+            if c in open_ended or (caller.is_while and trip_count_of(caller) is None):
                 open_ended.add(callee)
     return often, open_ended
 

@@ -133,7 +133,7 @@ def _ends_in(x: Instruction) -> Iterator[Instruction]:
     """The end of a copy or collective itself, or those in a loop (`DoesOccupyAnyResource`)."""
     if is_async_end(x.opcode):
         yield x
-    for name, computation in x.called if x.opcode == "while" else ():
+    for name, computation in x.called if x.is_while else ():
         yield from (end for i in computation if name == "body" for end in _ends_in(i))
 
 

@@ -55,7 +55,7 @@ def is_contiguous_slice(slice_: Instruction) -> bool:
     `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`."""
     whole = slice_.operand.shape
     part = slice_.second.shape if slice_.opcode == "dynamic-update-slice" else slice_.shape
-    strides = slice_.attributes["slice"].strides if slice_.opcode == "slice" else (1,) * whole.rank
+    strides = slice_.attributes["slice"].strides if slice_.is_slice else (1,) * whole.rank
     cut = False
     for d in whole.minor_to_major:
         if cut and part.dimensions[d] != 1:
@@ -81,7 +81,7 @@ def has_byte_strides(shape: Shape) -> bool:
 def _all_compatible(kernel: Instruction) -> bool:
     inside = kernel.fused_computation if kernel.is_fusion else (kernel,)
     for i in inside:
-        if i.opcode == "slice":
+        if i.is_slice:
             if not is_contiguous_slice(i) or not has_byte_strides(i.operand.shape):
                 return False
         elif i.opcode in _SLICING and not has_constant_offset(i):
@@ -97,7 +97,7 @@ def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
         if not _has_constant_offsets(kernel, slice_.operands[1:]):
             return False
         source = slice_.operand
-    elif slice_.opcode == "slice":
+    elif slice_.is_slice:
         source = slice_.operand
     source = without_views(source)
     if not _is_input(kernel, source):

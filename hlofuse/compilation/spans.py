@@ -151,7 +151,7 @@ def _remove_annotations(module: Module) -> None:
 
 def _replace_free_reshapes(module: Module) -> None:
     for i in module.instructions():
-        if i.opcode == "reshape" and moves_no_data(i):
+        if i.is_reshape and moves_no_data(i):
             i.opcode = "bitcast"
 
 

@@ -82,7 +82,7 @@ def _frontend_elements(source: Instruction, ids_here: ComputationIds | None, las
         return [k for k in every if (source_ids, k) in ids_here.elements]
     if source.opcode == "tuple":
         return ()
-    if source.opcode == "while":
+    if source.is_while:
         # Values from outside that a body reads are passed in after the others, and never returned.
         return range(max([last_read, *_changed(dict(source.called)["body"])]) + 1)
     return every

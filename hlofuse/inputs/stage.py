@@ -244,7 +244,7 @@ def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
 def _lowered_evidence(module: Module) -> str | None:
     """Something that only XLA's passes create."""
     for i in module.instructions():
-        if i.opcode == "bitcast" and i.element_type == i.operand.element_type:
+        if i.is_bitcast and i.element_type == i.operand.element_type:
             return f"has bitcasts such as {printable(i.name)}, which only passes create"
         if i.is_fusion:
             return f"has fusion {printable(i.name)}, created by passes before fusion"

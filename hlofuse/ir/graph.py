@@ -207,6 +207,38 @@ class Instruction:
         return self.opcode == "get-tuple-element"
 
     @property
+    def is_bitcast(self) -> bool:
+        return self.opcode == "bitcast"
+
+    @property
+    def is_dot(self) -> bool:
+        return self.opcode == "dot"
+
+    @property
+    def is_reduce(self) -> bool:
+        return self.opcode == "reduce"
+
+    @property
+    def is_while(self) -> bool:
+        return self.opcode == "while"
+
+    @property
+    def is_transpose(self) -> bool:
+        return self.opcode == "transpose"
+
+    @property
+    def is_slice(self) -> bool:
+        return self.opcode == "slice"
+
+    @property
+    def is_concatenate(self) -> bool:
+        return self.opcode == "concatenate"
+
+    @property
+    def is_reshape(self) -> bool:
+        return self.opcode == "reshape"
+
+    @property
     def is_fusion(self) -> bool:
         return self.opcode == "fusion"
 

@@ -53,7 +53,7 @@ def _first_place(computation: Computation, written: dict[Computation, int]) -> t
     if caller is None:
         return (0, 1, written[computation], 0)
     called = caller.called_computations
-    is_body = caller.opcode == "while" and called[0] is computation
+    is_body = caller.is_while and called[0] is computation
     return (0, 1, min(written[c] for c in called), int(is_body))
 
 
@@ -274,7 +274,7 @@ def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
 
 
 _TABLE: tuple[tuple[Callable[[Evidence, Instruction], bool], Phase], ...] = (
-    (lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
+    (lambda e, x: x.is_bitcast, Phase.BITCASTS),
     (
         lambda e, x: x.past("get-tuple-element").opcode == "custom-call" or x.is_fusion,
         Phase.FUSIONS,
@@ -283,7 +283,7 @@ _TABLE: tuple[tuple[Callable[[Evidence, Instruction], bool], Phase], ...] = (
     (_is_constant_of_call, Phase.CALLS),
     (_is_broadcast_after_reshape, Phase.SIMPLIFIED_AGAIN),
     (
-        lambda e, x: x.opcode == "negate" and x.operand.opcode == "reduce" and not is_of_program(x),
+        lambda e, x: x.opcode == "negate" and x.operand.is_reduce and not is_of_program(x),
         Phase.SIMPLIFIED,
     ),
 )

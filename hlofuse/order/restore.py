@@ -89,7 +89,7 @@ def reserve_counted_names(module: Module) -> None:
                 break
             last = spent
         if root == "reduce":
-            last += sum(_has_replaced(i) for i in module.instructions() if i.opcode == "reduce")
+            last += sum(_has_replaced(i) for i in module.instructions() if i.is_reduce)
         module.instruction_names.reserve([f"{root}.{k}" for k in range(1, last + 1) if k not in taken])
 
 
@@ -97,9 +97,9 @@ def _has_replaced(reduction: Instruction) -> bool:
     """True if it briefly had its own name before it took that of the replaced one. This holds for grouped
     reductions (`ReductionDimensionGrouper`) and the second half of split ones (`TreeReductionRewriter`)."""
     operand = reduction.operand
-    if operand.opcode == "bitcast":
+    if operand.is_bitcast:
         return _extents(operand) < _extents(operand.operand)
-    return operand.opcode == "reduce" and operand.name.rpartition(".")[0] in ("", "reduce")
+    return operand.is_reduce and operand.name.rpartition(".")[0] in ("", "reduce")
 
 
 def _extents(instruction: Instruction) -> int:

@@ -93,7 +93,7 @@ def _dot(kernel: Instruction, wanted: str) -> Answer:
 def output_fusion(kernel: Instruction) -> Answer:
     if kernel.fusion_kind != "kOutput":
         return None
-    dot = next((i for i in kernel.fused_computation if i.opcode == "dot"), None)
+    dot = next((i for i in kernel.fused_computation if i.is_dot), None)
     return {} if dot is None else {"product": dot.name, "because": dot_strategy(dot)[1]}
 
 
@@ -123,7 +123,7 @@ def in_place_update(kernel: Instruction) -> Answer:
     if kernel.fusion_kind != "kLoop":
         return None
     outputs = kernel.fused_root.outputs
-    updates = [o.operand if o.opcode == "bitcast" else o for o in outputs]
+    updates = [o.operand if o.is_bitcast else o for o in outputs]
     if any(u.opcode != "dynamic-update-slice" for u in updates) or not can_update_in_place([kernel]):
         return None
     update = updates[0]
@@ -163,7 +163,7 @@ def _concatenate_hero(kernel: Instruction) -> Instruction | None:
     def above(x: Instruction) -> InstructionSequence:
         return x.operands if x.opcode != "concatenate" and _is_intermediate(x, 3) else ()
 
-    found = [x for x in reach([start], above) if x.opcode == "concatenate"]
+    found = [x for x in reach([start], above) if x.is_concatenate]
     if len(found) != 1:
         return None
     users = reach(found[0].users, lambda user: user.users)

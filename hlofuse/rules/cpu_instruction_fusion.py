@@ -216,7 +216,7 @@ def reused_expensive_producer(pair: CandidatePair) -> Answer:
 def too_many_reductions(pair: CandidatePair) -> Answer:
     if pair.consumer.opcode != "fusion" or pair.producer.opcode != "reduce":
         return None
-    count = sum(x.opcode == "reduce" for x in pair.consumer.fused_computation)
+    count = sum(x.is_reduce for x in pair.consumer.fused_computation)
     return {"reductions": count} if count > pair.state.settings.value(MAX_REDUCTIONS) else None
 
 
@@ -242,7 +242,7 @@ def code_duplication(pair: CandidatePair) -> Answer:
 )
 def reduction_over_major(pair: CandidatePair) -> Answer:
     for x in (pair.consumer, pair.producer):
-        if x.opcode == "reduce" and _leaves_minor(x):
+        if x.is_reduce and _leaves_minor(x):
             return {"reduce": x.name}
     return None
 

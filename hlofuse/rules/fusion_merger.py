@@ -44,7 +44,7 @@ PRODUCER_RULES = (no_users, not_a_loop)
 
 @condition("FM012", "A bitcast is not a kernel", message="not fusing bitcast ops")
 def user_is_bitcast(pair: GpuPair) -> bool:
-    return pair.consumer.opcode == "bitcast"
+    return pair.consumer.is_bitcast
 
 
 @requirement("FM013", "A user is a custom fusion", message="not fusing custom fusions")

@@ -28,7 +28,7 @@ def keeps_bit_width(instruction: Instruction) -> bool:
 
 def is_fusible_bitcast(instruction: Instruction, release: Release) -> bool:
     """A bitcast that goes ahead of everything else, and is passed over until then (`IsFusibleBitcast`)."""
-    return instruction.opcode == "bitcast" and (
+    return instruction.is_bitcast and (
         not release.only_fusible_bitcasts_first or keeps_bit_width(instruction)
     )
 
@@ -74,7 +74,7 @@ def updated_operand(consumer: Instruction) -> Instruction | None:
 
 def has_tiled_transpose(instruction: Instruction, model: KernelModel) -> bool:
     """It is a tiled transpose, or a kernel about one (`IsInputFusibleTranspose`)."""
-    if instruction.opcode == "bitcast" or instruction.fusion_kind == "kCustom":
+    if instruction.is_bitcast or instruction.fusion_kind == "kCustom":
         return False
     summary = model.summary(instruction)
     if summary.atom is not None:
@@ -123,9 +123,9 @@ def is_loop_fusible_producer(instruction: Instruction, release: Release) -> bool
 
 def is_loop_fusible_consumer(instruction: Instruction, model: KernelModel) -> bool:
     """It can compute its operands' elements in its own loop (`IsLoopFusibleAsConsumer`)."""
-    if not is_fusible(instruction) or instruction.opcode == "bitcast":
+    if not is_fusible(instruction) or instruction.is_bitcast:
         return False
-    if instruction.opcode == "reduce":
+    if instruction.is_reduce:
         return True
     if instruction.fusion_kind == "kInput" and not is_input_fusible(instruction, model):
         return True  # what made it an input fusion has been fused in too deep
@@ -136,16 +136,16 @@ def is_nested_variadic_reduction(instruction: Instruction, model: KernelModel) -
     """A reduction with several results that is a plain loop (`IsNestableVariadicReduction`)."""
     if not instruction.is_tuple:
         return False
-    if instruction.opcode == "reduce":
+    if instruction.is_reduce:
         return not model.summary(instruction).is_reduction
-    return instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode == "reduce"
+    return instruction.fusion_kind == "kLoop" and instruction.fused_root.is_reduce
 
 
 def is_physically_transposing(instruction: Instruction) -> bool:
     """It, or something inside, moves elements about in memory (`IsPhysicallyTransposing`)."""
     if instruction.is_fusion:
         return any(is_physically_transposing(inner) for inner in instruction.fused_computation)
-    if instruction.opcode == "transpose":
+    if instruction.is_transpose:
         return not transpose_is_bitcast(instruction)
     return instruction.opcode == "copy"
 

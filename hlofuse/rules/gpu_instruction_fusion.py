@@ -242,7 +242,7 @@ def code_duplication(pair: GpuPair) -> Answer:
 def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:
     """Costly for one element (`IsExpensiveToRepeat`)."""
     limit = pair.state.settings.value(MAX_REPEATED)
-    if instruction.opcode == "reduce" and not pair.state.model.summary(instruction).is_reduction:
+    if instruction.is_reduce and not pair.state.model.summary(instruction).is_reduction:
         results = 1 if instruction.is_tuple else instruction.element_count
         return instruction.operand.element_count // max(results, 1) > limit
     if instruction.opcode == "reduce-window":

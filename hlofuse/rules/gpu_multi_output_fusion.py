@@ -109,7 +109,7 @@ SIBLING_RULES = (
 
 def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
     """The slice through which `reader` sees all it sees of `parent` (`FindUniqueSlice`)."""
-    if reader.opcode == "slice":
+    if reader.is_slice:
         return reader
     if reader.opcode != "fusion":
         return None

@@ -79,7 +79,7 @@ def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> boo
 
 def is_joined(instruction: Instruction) -> bool:
     """True for a kernel whose result is a concatenate (`IsConcatenationInputFusion`)."""
-    return instruction.fusion_kind == "kInput" and instruction.fused_root.opcode == "concatenate"
+    return instruction.fusion_kind == "kInput" and instruction.fused_root.is_concatenate
 
 
 def feeds_only(instruction: Instruction, consumer: Instruction, views: Collection[str]) -> bool:

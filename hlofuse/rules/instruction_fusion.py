@@ -157,7 +157,7 @@ def _slice_of_update(
     producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
 ) -> Decision:
     """`slice_` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
-    is_static = slice_.opcode == "slice"
+    is_static = slice_.is_slice
     if slice_.shape.key != update.second.shape.key:
         figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.second.shape)}
         return Verdict(SLICE_SHAPE if is_static else DYNAMIC_SLICE_SHAPE, figures)

@@ -85,7 +85,7 @@ def _tile(x: Instruction) -> int:
 
 def _leaves_gaps(x: Instruction) -> bool:
     """True for a slice of every second element or so, and for padding between elements."""
-    if x.opcode == "slice":
+    if x.is_slice:
         strides, minor = x.attributes["slice"].strides, x.minor_to_major[:2]
         return any(stride > 1 for k, stride in enumerate(strides) if k in minor)
     return x.opcode == "pad" and any(part.count("_") > 1 for part in (x.raw("padding") or "").split("x"))
@@ -94,14 +94,14 @@ def _leaves_gaps(x: Instruction) -> bool:
 def _joins_sublanes(x: Instruction) -> bool:
     """True for a bitcast to another size of the second minor dimension alone, unless a product reads it."""
     old, new = ([s.dimensions[k] for k in s.minor_to_major] for s in (x.operand.shape, x.shape))
-    joins = x.opcode == "bitcast" and old[:1] == new[:1] and old[1:2] != new[1:2]
+    joins = x.is_bitcast and old[:1] == new[:1] and old[1:2] != new[1:2]
     return joins and any(u.opcode != "convolution" for u in x.users)
 
 
 def _adds_ones(x: Instruction) -> bool:
     """True for a reshape of a vector to one row or column."""
     sizes = tuple(n for n in x.sizes if n > 1)
-    return x.opcode == "reshape" and x.operand.sizes == sizes
+    return x.is_reshape and x.operand.sizes == sizes
 
 
 def _takes_all(producer: Instruction, user: Instruction) -> bool:
@@ -147,7 +147,7 @@ def end_of_product(pair: CandidatePair) -> bool:
     if _writes(reader):
         return producer.user_count > 1
     # XLA:TPU chains two products if it computes the first again cheaply, and no reshape lies between.
-    is_view = producer.opcode == "bitcast" and without_bitcasts(producer).opcode == "convolution"
+    is_view = producer.is_bitcast and without_bitcasts(producer).opcode == "convolution"
     inside = pair.consumer.fused_computation if is_created(pair.consumer) else [pair.consumer]
     is_second = [i.opcode for i in inside].count("convolution") == 1
     chained = _is_product(reader) and is_second and not is_view
@@ -178,7 +178,7 @@ def _is_cheap_again(end: Instruction, second: Instruction, number: int) -> bool:
 
 def _writes(x: Instruction) -> bool:
     """True for a dynamic-update-slice, and for bitcasts that only such read."""
-    if x.opcode == "bitcast":
+    if x.is_bitcast:
         return bool(x.users) and all(map(_writes, x.users))
     return x.opcode == "dynamic-update-slice"
 
@@ -245,7 +245,7 @@ def _arrays_read(x: Instruction, ends: set[Instruction], depth: int, decided: _D
 
 def _stores(user: Instruction) -> bool:
     """True for a result of the computation, a pad, a slice, a copy, and for bitcasts that only such read."""
-    if user.opcode == "bitcast":
+    if user.is_bitcast:
         return bool(user.users) and any(map(_stores, user.users))
     return user.opcode in ("tuple", "pad", "slice", "copy")
 

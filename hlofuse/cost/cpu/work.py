@@ -266,7 +266,7 @@ class _Loops:
             self._row = row if written > row else 0
             if self._by_tiles:
                 self._count_tiles(kernel, shape, row)
-            if joined.opcode == "concatenate" and strides_of(joined.shape)[joined.dimension] == 1:
+            if joined.is_concatenate and strides_of(joined.shape)[joined.dimension] == 1:
                 is_narrow = joined.sizes[joined.dimension] < _SHORTEST
                 self._other["joined narrow"] += written if is_narrow else 0.0
         inside = kernel.fused_computation.post_order() if fusion else [kernel]
@@ -278,12 +278,12 @@ class _Loops:
             rows = [d for d, _ in accesses.values() if d is not None]
             self._is_serial |= x.opcode == "dynamic-slice" and len(rows) > 1
             is_by_parts = self._by_parts and self._row >= _UNROLLED  # each in a loop of its own
-            if x in self._chosen or (x.opcode == "concatenate" and x not in whole and not is_by_parts):
+            if x in self._chosen or (x.is_concatenate and x not in whole and not is_by_parts):
                 self._chosen.update(x.operands)
             for below in (self._shifted, self._joined):
                 if x in below and x.opcode != "broadcast":
                     below.update(x.operands)
-            self._shifted.update([x] if x.opcode == "bitcast" and len(accesses) > 1 else ())
+            self._shifted.update([x] if x.is_bitcast and len(accesses) > 1 else ())
             if x.is_parameter and len(accesses) > 1:
                 self._other["read again"] += sum(n for _, n in accesses.values()) * (1 - 1 / len(accesses))
             if total > _MOST_ACCESSES:
@@ -493,7 +493,7 @@ class _Loops:
         result = first_leaf(x.shape)
         steps = 1
         self._has_loop = True
-        if x.opcode == "reduce":
+        if x.is_reduce:
             each = shape.element_count / max(result.element_count, 1)
             inner = max((d for d in x.dimensions if shape.dimensions[d] > 1), default=None)
             applied = x.to_apply
@@ -528,7 +528,7 @@ class _Loops:
                 operation = f"extreme {operation}"
         if len(arrays) > 1:
             steps = sum(i.opcode not in _FREE for i in x.to_apply)
-            is_whole = x.opcode == "reduce" and each * (steps + 4) < _WHOLE_SUM
+            is_whole = x.is_reduce and each * (steps + 4) < _WHOLE_SUM
             operation = "several unrolled" if is_whole else "several"
         self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
         if len(arrays) == 1:  # each step waits for the one before
@@ -539,7 +539,7 @@ class _Loops:
         """The elements of a transpose or copy whose result is read by rows that join several of its own: LLVM
         divides to find the place of each, unless these dimensions are neighbours in the operand too."""
         shape, operand = x.shape, x.operand.shape
-        moved = x.dimensions if x.opcode == "transpose" else range(shape.rank)
+        moved = x.dimensions if x.is_transpose else range(shape.rank)
         given = [d for d in operand.minor_to_major if operand.dimensions[d] > 1]
         rows = [d for d in shape.minor_to_major if shape.dimensions[d] > 1]
         if inner is None or not rows or self._by_tiles:
@@ -640,7 +640,7 @@ def _divides_by_constant(x: Instruction) -> bool:
 def _chosen(x: Instruction, inner: int | None) -> tuple[str, int]:
     """The name of a choice that is made for each element, of an operand or of padding, and how often."""
     if x.opcode != "pad":
-        along = " along rows" if x.opcode == "concatenate" and inner == x.dimension else ""
+        along = " along rows" if x.is_concatenate and inner == x.dimension else ""
         return x.opcode + along, 1
     dimensions = range(x.rank) if inner is None else (inner,)  # LLVM asks for the others once for each row
     return "pad", sum(any(_padding(x, d)) for d in dimensions)
@@ -715,14 +715,14 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
     operations = sum(is_elementwise(x) for x in computed_in(fusion))
     longest = summed = stepped = 0.0  # rows of what is computed, of what is reduced, and of later steps
     by_rows = True
-    sums = [x for x in computed_in(fusion) if x.opcode == "reduce" and x.to_apply.root.opcode == "add"]
+    sums = [x for x in computed_in(fusion) if x.is_reduce and x.to_apply.root.opcode == "add"]
     products = {x.operand for x in sums if x.operand.opcode == "multiply"}
     squares = {p for p in products if p.operand is p.second}  # which it sums at once
     products = {p for p in products if _is_outer(p)}
     for x in computed_in(fusion):
         kind = _kind(x.shape)
         if x.opcode in ("dot", "convolution"):
-            is_dot = x.opcode == "dot"
+            is_dot = x.is_dot
             add_work(found, _rated(x, f"ynn {x.opcode}"), _longer(x, threads) if is_dot else 1.0)
             *batch, rows, _ = (1, 1, *x.sizes) if is_dot else (1, 1)
             share = rows / 96 if rows < _SMALL_PRODUCT else 1.0  # as measured (jaxlib 0.11.1)
@@ -731,7 +731,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
                 found[f"ynn dot {_uneven(x)}row"] += math.prod(batch) * rows
         elif x in products:
             found[f"ynn dot {kind}"] += 2.0 * x.element_count
-        elif x.opcode == "reduce" and x.operand not in products:
+        elif x.is_reduce and x.operand not in products:
             source = x.operand.shape
             if _computes_again(x, fusion):
                 found["other repeated reduce"] = 1.0  # without a rate: nobody knows how often
@@ -763,7 +763,7 @@ def _library(fusion: Instruction, moved: int, threads: float) -> Work | None:
                 stepped += x.element_count / row
     found["ynn row"] = max(longest - summed, 0.0) + (_REPEATED_STEP * stepped if by_rows else 0.0)
     for x in computed_in(fusion):
-        if x.opcode == "reduce" and (buffered := _buffered_bytes(x, fusion, squares)):
+        if x.is_reduce and (buffered := _buffered_bytes(x, fusion, squares)):
             parts = math.ceil(_run(x.operand.shape, x.dimensions) / _REDUCED_PART)
             found["bytes fresh" if buffered >= FRESH else "bytes l3"] += buffered * parts / threads
     return dict(found)
@@ -909,21 +909,21 @@ def _product(
         if x.opcode in ("dot", "convolution"):
             is_near = emitter == "plain loops" and caches.level(x.second.shape.buffer_size) == "l1"
             add_work(found, _rated(x, f"{emitter} {x.opcode}{' near' if is_near else ''}"))
-            batch = math.prod(x.sizes[:-2]) if x.opcode == "dot" else 1
+            batch = math.prod(x.sizes[:-2]) if x.is_dot else 1
             summed = x.attributes.get("lhs_contracting_dims", ())
             found[f"{emitter} call"] += 1 if emitter == "matrix-vector loop" else batch
-            if emitter == "Eigen" and x.opcode == "dot":
+            if emitter == "Eigen" and x.is_dot:
                 found["Eigen kernel"] = 1.0
             if emitter == "matrix-vector loop":
                 found[f"{emitter} batch"] += batch - 1
                 found[f"{emitter} row"] += x.element_count
-            elif x.opcode == "dot" and x.operand.minor_to_major[0] not in summed:
+            elif x.is_dot and x.operand.minor_to_major[0] not in summed:
                 found[f"{emitter} element of columns"] += x.operand.element_count
     return dict(found)
 
 
 def _products(x: Instruction) -> float:
-    return float(dot_flops(x) if x.opcode == "dot" else convolution_flops(x))
+    return float(dot_flops(x) if x.is_dot else convolution_flops(x))
 
 
 _LARGE_WINDOW = 100  # places of a window, of which Eigen gathers each by itself then

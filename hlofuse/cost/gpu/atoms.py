@@ -254,7 +254,7 @@ def _transposes_minor(instruction: Instruction, result: ShapeFacts, operands: li
     """True if it reads its operand across the minor dimension (`TransposesMinorDimension`)."""
     if instruction.opcode == "copy" and instruction.is_array:
         return _minor_dimension(operands[0])[0] != _minor_dimension(result)[0]
-    if instruction.opcode == "transpose":
+    if instruction.is_transpose:
         place = inverse(operands[0].minor_to_major)
         first = _minor_dimension(operands[0])[1]
         for dimension in result.minor_to_major:

@@ -70,7 +70,7 @@ def can_update_in_place(parts: InstructionSequence, bitcasts: int = 1 << 30) -> 
     roots = kernel.roots()
     for root in roots:
         left = bitcasts
-        while root.opcode == "bitcast" and left:
+        while root.is_bitcast and left:
             root, left = kernel.operand(root, 0), left - 1
         if root.opcode == "dynamic-update-slice":
             updates.append(root)
@@ -93,7 +93,7 @@ def _one_in_place(
         last = users[0]
     target = kernel.operand(update, 0)
     buffer = target
-    if kernel.holds(buffer) and buffer.opcode == "bitcast":
+    if kernel.holds(buffer) and buffer.is_bitcast:
         buffer = kernel.operand(buffer, 0)
     if kernel.holds(buffer):
         return False

@@ -62,7 +62,7 @@ def op_cost(
 ) -> OpCost:
     """The cost by opcode; the default is to read every operand and write the result once."""
     shape = instruction.shape
-    if shape.is_tuple and (release.tuples_written_whole or instruction.opcode == "reduce"):
+    if shape.is_tuple and (release.tuples_written_whole or instruction.is_reduce):
         size = bytes_of_leaves(shape)
     else:
         size = fp32(result.size)

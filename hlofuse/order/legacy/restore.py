@@ -81,13 +81,13 @@ class ShadowGraph:
         """The bitcasts of a chain up to `end`, each reading what the chain reads. The innermost comes first,
         without recursion, since chains can be long. Each rewrite changes the operand of the next."""
         chain = [end]
-        while (link := chain[-1].operand).opcode == "bitcast":
+        while (link := chain[-1].operand).is_bitcast:
             chain.append(link)
         for bitcast in reversed(chain):
             if bitcast.computation is None:
                 continue
             operand = bitcast.operand
-            if operand.opcode == "bitcast":
+            if operand.is_bitcast:
                 source = self.source.get(bitcast) or self.source.get(operand)
                 merged = self.add(source, bitcast.shape, operand.operands)
                 self.replace(bitcast, merged)
@@ -126,7 +126,7 @@ def split_transposes(graph: ShadowGraph) -> None:
         if (
             x.opcode in _MOVES
             and len(node.users) > 1
-            and node.through("bitcast").opcode == "transpose"
+            and node.through("bitcast").is_transpose
             and all(_wants_layout(graph, u) for u in node.users)
         ):
             _split_uses(graph, node)
@@ -136,7 +136,7 @@ def split_groups(graph: ShadowGraph) -> None:
     """Give each reduction or transpose with grouped dimensions its own bitcast that merges them."""
     for x, node in list(graph.of.items()):
         if (
-            x.opcode == "bitcast"
+            x.is_bitcast
             and len(node.users) > 1
             and all(u.opcode in _GROUPED for u in node.users)
             and _groups(x.operand.sizes, x.sizes)
@@ -160,7 +160,7 @@ def merge_equals(graph: ShadowGraph) -> None:
     """Give the first of equal operations the users of all (`HloCSE`)."""
     first = dict[tuple[object, ...], Instruction]()
     for node in graph.post_order():
-        source = "bitcast" if node.opcode == "bitcast" else graph.source.get(node)
+        source = "bitcast" if node.is_bitcast else graph.source.get(node)
         if node.operands and source is not None:
             remaining = first.setdefault((source, node.shape.key, *node.operands), node)
             if remaining is not node:
@@ -181,11 +181,11 @@ class GroupedTransposes:
         self._before = dict[Instruction | None, Instruction]()
         self._after = dict[Instruction | None, Instruction]()
         for transpose, node in graph.of.items():
-            bitcast = transpose.operand if transpose.opcode == "transpose" else None
+            bitcast = transpose.operand if transpose.is_transpose else None
             if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
                 continue
             array = bitcast.operand
-            finer = [array, *(u for u in array.users if u is not bitcast and u.opcode == "bitcast")]
+            finer = [array, *(u for u in array.users if u is not bitcast and u.is_bitcast)]
             for read in finer:
                 groups = _groups(read.sizes, bitcast.sizes)
                 if groups is not None:
@@ -202,7 +202,7 @@ class GroupedTransposes:
             moved = [d for k in transpose.dimensions for d in groups[k]]
             if (
                 after is not None
-                and after.opcode == "bitcast"
+                and after.is_bitcast
                 and not after.is_root
                 and moved == [d for d in after.sizes if d != 1]
             ):
@@ -336,7 +336,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
 
     def action(node: Instruction) -> None:
         source = graph.source.get(node)
-        if node.opcode == "bitcast" or source is None:
+        if node.is_bitcast or source is None:
             graph.put_bitcasts_after(node)
         elif source.is_constant:
             node.replace_all_uses_with(graph.add_bitcast(node))
@@ -370,7 +370,7 @@ def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> No
     """Merge chains of bitcasts, drop identities, and sink due broadcasts (`HandleBitcast`)."""
 
     def action(node: Instruction) -> None:
-        if node.opcode == "bitcast":
+        if node.is_bitcast:
             for bitcast in graph.merged_chain(node):
                 operand = bitcast.operand
                 if operand.shape.key == bitcast.shape.key:

@@ -274,10 +274,8 @@ def _matches(x: Instruction, pattern: Any) -> bool:
 def remove_chain(c: Context, last: Instruction) -> bool:
     """Every reshape, or bitcast that is one, moves a single dimension of size 1
     (`TryRemovingBitcastOrReshapeTransposeChain`); at first only before layouts, and not from a transpose."""
-    own = (
-        not c.options.layout_sensitive and last.opcode == "reshape" and c.release.undoes_transposes_past_ones
-    )
-    if last.opcode == "transpose":
+    own = not c.options.layout_sensitive and last.is_reshape and c.release.undoes_transposes_past_ones
+    if last.is_transpose:
         if is_identity(last.dimensions):
             return False
         permutation = _effective(last)
@@ -311,7 +309,7 @@ def remove_chain(c: Context, last: Instruction) -> bool:
 def _moves_a_one(x: Instruction) -> bool:
     if x.opcode not in ("reshape", "bitcast"):
         return False
-    if x.opcode == "bitcast" and not reshape_is_bitcast(x.operand.shape, x.shape):
+    if x.is_bitcast and not reshape_is_bitcast(x.operand.shape, x.shape):
         return False
     if x.sizes.count(1) > 1 or x.operand.sizes.count(1) > 1:
         return False

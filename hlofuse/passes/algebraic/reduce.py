@@ -75,7 +75,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
         c.options.unconditional_reduce_of_transpose
         or reduce.rank < 2
         or arg.user_count == 1
-        or all(u.opcode == "reduce" for u in arg.users)
+        or all(u.is_reduce for u in arg.users)
     )
     if not free:
         return False

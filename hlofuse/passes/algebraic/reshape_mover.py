@@ -56,7 +56,7 @@ class ReshapeMover(ReleasePass):
     def _is_trivial(self, x: Instruction, rearrangement: Instruction) -> bool:
         """True if `x` can have the shape that `rearrangement` starts from (`CanTriviallyRearrange`)."""
         source = rearrangement.operand.shape
-        reshapes = rearrangement.opcode == "reshape"
+        reshapes = rearrangement.is_reshape
         if reshapes and rearrangement.shape.key == source.key:
             return True
         if not reshapes and is_identity(rearrangement.dimensions):
@@ -81,7 +81,7 @@ class ReshapeMover(ReleasePass):
         operands = [_undone(first, o, self.release) for o in i.operands]
         small = first.operand.shape.with_element_type(i.element_type)
         new = make.copy_of(i, operands, small, sharding=None)
-        if first.opcode == "reshape":
+        if first.is_reshape:
             moved = make.reshape(i, i.shape, new)
         else:
             moved = make.add(i, "transpose", i.shape, [new], dimensions=first.dimensions)
@@ -97,7 +97,7 @@ def _are_equivalent(a: Instruction, b: Instruction) -> bool:
     """`AreEquivalentRearranges`."""
     if a.opcode != b.opcode or a.sizes != b.sizes:
         return False
-    if a.opcode == "transpose":
+    if a.is_transpose:
         return a.dimensions == b.dimensions
     return a.operand.sizes == b.operand.sizes
 
@@ -118,14 +118,14 @@ def _keep_closed(candidates: dict[Instruction, None]) -> None:
 
 def _undone(rearrangement: Instruction, operand: Instruction, release: Release) -> Instruction:
     """`operand` as it was ahead of `rearrangement` (`ApplyInverseRearrange`)."""
-    if rearrangement.opcode == "transpose":
+    if rearrangement.is_transpose:
         if is_identity(rearrangement.dimensions):
             return operand
         return make.transpose(operand, operand, inverse(rearrangement.dimensions))
     shape = rearrangement.operand.shape.with_element_type(operand.element_type)
     if operand.shape.key == shape.key:
         return operand
-    undoes = release.undoes_moved_reshapes and operand.opcode == "reshape"
+    undoes = release.undoes_moved_reshapes and operand.is_reshape
     if undoes and operand.operand.shape.key == shape.key:
         return operand.operand
     return make.reshape(operand, shape, operand)
@@ -148,7 +148,7 @@ class SliceSinker(Pass):
                     group = [
                         user
                         for slice_ in _source(i, 0).users
-                        if slice_.opcode == "slice"
+                        if slice_.is_slice
                         for user in slice_.users
                         if user.users and keys.operation(user) == wanted and _is_similar(i, user)
                     ]
@@ -180,9 +180,7 @@ def _is_similar(i: Instruction, candidate: Instruction) -> bool:
         return False
     first = candidate.operand
     return all(
-        o.opcode == "slice"
-        and o.operand is _source(i, k)
-        and o.attributes["slice"] == first.attributes["slice"]
+        o.is_slice and o.operand is _source(i, k) and o.attributes["slice"] == first.attributes["slice"]
         for k, o in enumerate(candidate.operands)
     )
 
@@ -224,7 +222,7 @@ def _narrowed(x: Instruction) -> Instruction:
         source = source if source.rank == small.rank else make.added(x, "reshape", small, [source])
         is_whole = is_identity(places) and len(places) == shape.rank
         return source if is_whole else make.broadcast(x, shape, source, places)
-    if x.opcode == "concatenate":
+    if x.is_concatenate:
         ones = others(x.rank, remaining)
         parts = [make.added(x, "reshape", without(o.shape, ones), [o]) for o in x.operands]
         return make.concatenate(x, parts, remaining.index(x.dimension))

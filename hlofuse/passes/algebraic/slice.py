@@ -20,7 +20,7 @@ from .context import Context, is_all, is_integral, is_spread_scalar, scalar_cons
 
 
 def is_unstrided(slice_: Instruction) -> bool:
-    return slice_.opcode == "slice" and all(r.stride == 1 for r in ranges_of(slice_))
+    return slice_.is_slice and all(r.stride == 1 for r in ranges_of(slice_))
 
 
 def handle_slice(c: Context, x: Instruction) -> bool:
@@ -39,7 +39,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         return _slice_of_broadcast(c, x)
     if operand.opcode == "dynamic-update-slice" and c.release.slices_of_updates and _slice_of_update(c, x):
         return True
-    if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _slice_of_concatenate(c, x)):
+    if operand.is_concatenate and (_scalar_of_concatenate(c, x) or _slice_of_concatenate(c, x)):
         return True
     if not c.options.layout_sensitive and _slice_of_reshape(c, x):
         return True
@@ -203,9 +203,9 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             inner = make.dynamic_slice(x, inner, [starts[d] for d in operand.dimensions], taken)
         return c.replace(x, make.broadcast(operand, x.shape, inner, operand.dimensions))
     if not c.options.layout_sensitive:
-        if operand.opcode == "reshape" and _dynamic_of_reshape(c, x):
+        if operand.is_reshape and _dynamic_of_reshape(c, x):
             return True
-        if operand.opcode == "transpose":
+        if operand.is_transpose:
             order = inverse(operand.dimensions)
             source, taken = operand.operand, [sizes[k] for k in order]
             inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
@@ -409,7 +409,7 @@ def handle_reverse(c: Context, x: Instruction) -> bool:
                 operands = [_reverse(other, other, dimensions)]
                 operands.insert(place, scalar)
                 return c.become(x, make.add, inner.opcode, inner.shape, operands)
-    elif inner.opcode == "reshape":
+    elif inner.is_reshape:
         moved = ones_moved(inner.operand.shape, inner.shape)
         if moved is None or moved[0]:
             return False
@@ -432,7 +432,7 @@ def handle_concatenate(c: Context, x: Instruction) -> bool:
         return False
     flat = []
     for o in operands:
-        flat += o.operands if o.opcode == "concatenate" and o.dimensions == (dimension,) else [o]
+        flat += o.operands if o.is_concatenate and o.dimensions == (dimension,) else [o]
     if len(flat) != len(operands):
         return c.become(x, make.concatenate, flat, dimension)
     joined = _join_slices(operands, dimension)

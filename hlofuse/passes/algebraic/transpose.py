@@ -52,10 +52,10 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
         return False
     if c.release.bitcasts_pass_unary and _move_before_unary(c, bitcast):
         return True
-    if bitcast.operand.opcode == "bitcast":
+    if bitcast.operand.is_bitcast:
         handle_bitcast(c, bitcast.operand)
     inner = bitcast.operand
-    if inner.opcode == "bitcast":
+    if inner.is_bitcast:
         new = make.add(bitcast, "bitcast", bitcast.shape, inner.operands)
         if not c.replace(bitcast, new):
             return False
@@ -69,7 +69,7 @@ def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
         return False
     if remove_chain(c, bitcast):
         return True
-    if bitcast.opcode == "bitcast" and bitcast.operand.is_broadcast:
+    if bitcast.is_bitcast and bitcast.operand.is_broadcast:
         permutation = transpose_for_bitcast(bitcast.operand.shape, bitcast.shape)
         if permutation is not None:
             return simplify_transpose_of_broadcast(c, bitcast, permutation)
@@ -122,7 +122,7 @@ def handle_bitcast_convert(c: Context, x: Instruction) -> bool:
     operand = x.operand
     if operand.opcode == "bitcast-convert":
         return c.become(x, make.add, "bitcast-convert", x.shape, [operand.operand])
-    if operand.opcode == "concatenate":
+    if operand.is_concatenate:
         result = x.element_type
         inner = [o.operand for o in operand.operands if o.opcode == "bitcast-convert"]
         if len(inner) == operand.operand_count and all(i.element_type == result for i in inner):
@@ -140,7 +140,7 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
         return c.become(reshape, make.constant, shape, [])
     if c.same_shape(shape, operand.shape):
         return c.replace(reshape, operand)
-    if operand.opcode == "reshape":
+    if operand.is_reshape:
         return c.become(reshape, make.reshape, shape, operand.operand)
     if remove_chain(c, reshape):
         return True
@@ -244,7 +244,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
         return True
     if is_sorted(permutation):
         return c.replace(transpose, operand)
-    if operand.opcode == "transpose":
+    if operand.is_transpose:
         through = permute(operand.dimensions, permutation)
         return c.become(transpose, make.transpose, operand.operand, through, transpose.shape)
     if remove_chain(c, transpose) or _transpose_of_dot(c, transpose):
@@ -343,7 +343,7 @@ def handle_copy(c: Context, copy: Instruction) -> bool:
     stays_in_memory = len({layout.suffix for layout in layouts if layout is not None}) <= 1
     if stays_in_memory and (source_of_bitcast := bitcasting_operand(c, copy)) is not None:
         return as_bitcast(c, copy, source_of_bitcast)
-    is_moved = operand.opcode == "reshape" and operand.user_count == 1
+    is_moved = operand.is_reshape and operand.user_count == 1
     if is_moved and reshape_is_bitcast(operand.shape, copy.shape):
         return c.replace(copy, make.copy_of(operand, [operand.operand], copy.shape))
     return False
@@ -358,7 +358,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         if shape.rank == operand.rank:
             new = make.transpose(broadcast, operand, inverse(broadcast.dimensions), shape)
             return c.replace(broadcast, new)
-    if operand.opcode == "reshape":
+    if operand.is_reshape:
         moved = ones_moved(operand.operand.shape, operand.shape)
         if moved is not None and not moved[0]:
             left = [d for k, d in enumerate(dimensions) if k not in moved[1]]

@@ -96,7 +96,7 @@ class Partition:
             found = None
         elif None in given:
             settled = False
-        elif x.opcode == "while":
+        elif x.is_while:
             found = self._around(x, outer)
             settled = found is not None
         elif x.opcode == "tuple":
@@ -275,7 +275,7 @@ def resize(x: Instruction, divided: Sequence[object]) -> None:
     """Have the attributes of a slice follow its shape along the dimensions that are divided."""
     if x.opcode == "dynamic-slice":
         set_attribute(x, "dynamic_slice_sizes", x.sizes)
-    elif x.opcode == "slice":
+    elif x.is_slice:
         parts = zip(x.attributes["slice"], x.sizes, divided, strict=True)
         ranges = SliceRanges(SliceRange(0, size, 1) if axes else r for r, size, axes in parts)
         set_attribute(x, "slice", ranges)
@@ -314,16 +314,16 @@ def sharding_rule(x: Instruction) -> ShardingRule | None:
         return ShardingRule([], [WHOLE if str(d) == x.raw("iota_dimension") else d for d in places])
     if x.is_broadcast:
         return ShardingRule([dimensions], places)
-    if x.opcode == "transpose":
+    if x.is_transpose:
         return ShardingRule([places], dimensions)
-    if x.opcode == "reshape":
+    if x.is_reshape:
         pairs = dict(unmodified_dimensions(x.operand.shape, x.shape))
         factors = [d if d in pairs.values() else WHOLE for d in places]
         return ShardingRule([[pairs.get(d, WHOLE) for d in range(ranks[0])]], factors)
-    if x.opcode == "reduce" and all(o.is_constant for o in x.operands if not o.rank):
+    if x.is_reduce and all(o.is_constant for o in x.operands if not o.rank):
         every = [list(range(rank)) for rank in ranks]
         return ShardingRule(every, others(ranks[0], dimensions))
-    if x.opcode == "dot":
+    if x.is_dot:
         return _rule_of_product(x, ranks)
     if x.opcode == "convolution":
         numbers = dimension_numbers(x)

@@ -249,7 +249,7 @@ class _Fusion:
             if root.is_reduction:
                 while output.opcode != "reduce" and output.operands:
                     output = output.operand
-                return output if output.opcode == "reduce" else None
+                return output if output.is_reduce else None
         return None
 
     def _other_result_disagrees(self, reached: set[Instruction]) -> bool:

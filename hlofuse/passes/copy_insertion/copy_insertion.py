@@ -51,7 +51,7 @@ def add_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:
         if is_asynchronous_body(computation):
             continue
         for x in computation.post_order():
-            if x.opcode == "while":
+            if x.is_while:
                 _add_for_loop(alias, x, because)
             elif x.opcode == "conditional":
                 _add_for_conditional(alias, x, because)
@@ -623,4 +623,4 @@ class _SpecialCases:
 
     def _is_in_loop_without_copies(self, x: Instruction) -> bool:
         """`IsWhileLoopCopyDisabled`."""
-        return any(y.opcode == "while" and is_flagged(y, _NO_COPIES) for y in self.alias.calls.chain(x))
+        return any(y.is_while and is_flagged(y, _NO_COPIES) for y in self.alias.calls.chain(x))

@@ -110,7 +110,7 @@ class SmallWhileLoopHoisting(Pass):
     """An iteration that accesses fewer bytes is small (`xla_cpu_small_while_loop_byte_threshold`)."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        loops = [x for c in module.computation_post_order() for x in c if x.opcode == "while"]
+        loops = [x for c in module.computation_post_order() for x in c if x.is_while]
         if not loops:
             return False
         compiled_whole = _compiled_whole(module)

@@ -45,7 +45,7 @@ def _is_row_major(i: Instruction) -> bool:
     """`OperandsAndResultMustHaveRowMajorLayout`."""
     if i.opcode == "convolution":
         return why_never_eigen(i) is None
-    if i.opcode == "dot":
+    if i.is_dot:
         return bool(DotDimensions.of(i).lhs_batch) or dot_strategy(i)[0] == EIGEN
     return custom_call_target(i) == "TopK"
 

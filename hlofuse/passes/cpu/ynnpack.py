@@ -68,7 +68,7 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
             return is_supported and _is_pad_supported(x, release)
     if not is_preferred(x):
         return False
-    if x.opcode == "dot":
+    if x.is_dot:
         return is_dot_supported(x, release)
     if x.opcode in ("reduce", "reduce-window"):
         return is_reduction_supported(x, release)
@@ -152,7 +152,7 @@ def is_reduction_supported(x: Instruction, release: Release) -> bool:
     if x.operand_count != 2 or x.element_type not in _TYPES or not _laid_out(x, release):
         return False
     source, init = x.operands
-    if x.opcode == "reduce":
+    if x.is_reduce:
         if not x.dimensions:
             return False
     elif not _is_window_supported(x):

@@ -29,7 +29,7 @@ class DotDecomposer(ExpandPass):
     name = "dot_decomposer"
 
     def is_wanted(self, x: Instruction) -> bool:
-        is_product = x.opcode == "dot" and x.operand_count == 2
+        is_product = x.is_dot and x.operand_count == 2
         return is_product and not all(_is_canonical(x, side) for side in (0, 1))
 
     def handle(self, dot: Instruction) -> bool:
@@ -175,7 +175,7 @@ def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
         return False
     parts = []
     for operand in concatenate.operands:
-        nested = operand.opcode == "concatenate" and operand.dimensions == concatenate.dimensions
+        nested = operand.is_concatenate and operand.dimensions == concatenate.dimensions
         parts += operand.operands if nested else [operand]
     if len(parts) == concatenate.operand_count and parts == concatenate.operands:
         return False

@@ -254,7 +254,7 @@ class DotMerger(ReleasePass):
                 remove_with_unused_operands(old)
         for product in products if weighs else ():
             for part in list(product.users):
-                for user in list(part.users) if part.opcode == "slice" else ():
+                for user in list(part.users) if part.is_slice else ():
                     _shorten(user)
         return bool(replacements)
 
@@ -379,7 +379,7 @@ class _Order:
             found[x] = 0
             for user in x.successors:
                 found[x] |= found[user] | self._bits.get(user, 0)
-            if x.opcode == "dot":
+            if x.is_dot:
                 self._bits[x], self._after[x] = 1 << len(self._bits), found[x]
 
     def connected(self, a: Instruction, b: Instruction) -> bool:

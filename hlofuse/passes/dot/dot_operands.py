@@ -133,7 +133,7 @@ class BatchDotSimplifier(ExpandPass):
     name = "batch-dot-simplification"
 
     def is_wanted(self, x: Instruction) -> object:
-        return x.opcode == "dot" and _trivial(x)
+        return x.is_dot and _trivial(x)
 
     def handle(self, dot: Instruction) -> bool:
         trivial, numbers = _trivial(dot), DotDimensions.of(dot)
@@ -166,13 +166,13 @@ class TransposeFolding(Pass):
         every = find_each(module, self._foldable, accept_order)
         found = [(x, self._foldable(x)) for x in sorted(every, key=lambda x: x.opcode, reverse=True)]
         for x, sides in found:
-            fold = _fold if x.opcode == "dot" else _fold_into_convolution
+            fold = _fold if x.is_dot else _fold_into_convolution
             fold(x, sides)
         return bool(found)
 
     def _foldable(self, x: Instruction) -> list[int]:
         """The operands of a product whose transposes it can take in."""
-        moved = [side for side, o in enumerate(x.operands) if o.opcode == "transpose"]
+        moved = [side for side, o in enumerate(x.operands) if o.is_transpose]
         if x.opcode == "convolution":
             return moved if self.into_convolutions else []
         if x.opcode != "dot" or x.operand_count != 2 or any(o.rank < 2 for o in x.operands):
@@ -294,7 +294,7 @@ class DotOperand(Record):
 
     def of_operand(self, instruction: Instruction) -> DotOperand | None:
         """The same of the operand of a transpose or reshape (`MapBackward`)."""
-        if instruction.opcode == "transpose":
+        if instruction.is_transpose:
             return self.permuted(inverse(tuple(instruction.dimensions)))
         return self.reshaped(instruction.operand.sizes)
 

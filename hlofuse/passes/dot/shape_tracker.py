@@ -186,9 +186,9 @@ class ShapeTracker(Struct):
 
     def append(self, instruction: Instruction) -> None:
         """Follow a transpose or reshape; NotTracked for anything else."""
-        if instruction.opcode == "transpose":
+        if instruction.is_transpose:
             self.transpose(instruction.dimensions)
-        elif instruction.opcode == "reshape":
+        elif instruction.is_reshape:
             self.reshape(instruction.sizes)
         else:
             raise NotTracked

@@ -23,7 +23,7 @@ class VariadicOpSplitter(Pass):
         batch = int(self.settings.value(MAX_CONCATENATE_OPERANDS))
         if not self.settings.enables(MANY_OPERANDS) or batch < 2:
             return False
-        found = find_each(module, lambda x: x.opcode == "concatenate" and x.operand_count > batch)
+        found = find_each(module, lambda x: x.is_concatenate and x.operand_count > batch)
         for concatenate in found:
             _split(concatenate, batch, recorder)
         return bool(found)

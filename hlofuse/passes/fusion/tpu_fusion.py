@@ -55,7 +55,7 @@ def _ends(computation: Computation) -> set[Instruction]:
             x = min(following, key=order.__getitem__, default=product)
             if x in claimed and x.opcode != "convolution" and product.user_count > 1:
                 kernel = [product]
-            goes_on = (is_loop(x) or x.opcode == "bitcast") and x.is_array and x not in claimed
+            goes_on = (is_loop(x) or x.is_bitcast) and x.is_array and x not in claimed
             if x is product or not goes_on or x.element_count != product.element_count:
                 break
             grown.append(x)
@@ -232,7 +232,7 @@ class Prediction(OnlySkipped):
 
 def _read_by(kernel: Instruction) -> list[tuple[Instruction, Instruction]]:
     """Readers of the result, as it is or through a bitcast, each after what it reads."""
-    views = [kernel, *(u for u in kernel.users if u.opcode == "bitcast")]
+    views = [kernel, *(u for u in kernel.users if u.is_bitcast)]
     return [(x, u) for x in views for u in x.users if u.opcode != "bitcast"]
 
 
@@ -252,5 +252,5 @@ def _root(kernel: Instruction) -> Instruction:
 
 def _size(kernel: Instruction) -> Dims:
     root = _root(kernel)
-    shape = root.operand.shape if root.opcode == "reduce" else root.shape
+    shape = root.operand.shape if root.is_reduce else root.shape
     return shape.leaf_shapes[0].dimensions

@@ -236,7 +236,7 @@ class CopyFusion(DevicePass):
                     others.append(user)
                     continue
                 copy = copy.user
-            if copy.opcode == "bitcast" and copy.user_count == 1:
+            if copy.is_bitcast and copy.user_count == 1:
                 copy = copy.user
             if _is_plain_copy(copy) and self._fits(fusion, copy, model):
                 copies.append(copy)
@@ -259,7 +259,7 @@ def _is_plain_copy(copy: Instruction) -> bool:
 
 
 def _is_reduction(instruction: Instruction, model: KernelModel) -> bool:
-    return instruction.opcode == "reduce" and model.summary(instruction).is_reduction
+    return instruction.is_reduce and model.summary(instruction).is_reduction
 
 
 def _may_write(fusion: Instruction, model: KernelModel) -> bool:

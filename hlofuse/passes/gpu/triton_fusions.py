@@ -162,7 +162,7 @@ class _Matcher(Record):
         """`IsTriviallyFusible`."""
         if instruction.user_count > 1 or not instruction.is_array or not instruction.shape.is_row_major:
             return False
-        if instruction.opcode == "bitcast":
+        if instruction.is_bitcast:
             return True
         operands = instruction.operands
         if is_elementwise(instruction) and len(operands) == 1:
@@ -322,7 +322,7 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
     rank = len(order)
     if order[order[-1]] != rank - 1 or order[-1] >= rank - 2:
         return False
-    if source.opcode == "bitcast":
+    if source.is_bitcast:
         if not source.rank:
             return False
         minor = source.sizes[source.minor_to_major[0]]
@@ -333,4 +333,4 @@ def _is_slow_transpose(fusion: Instruction) -> bool:
 def _is_integer_sum(fusion: Instruction) -> bool:
     """A reduce of s32: a dot of integers may have been rewritten as one."""
     root = fusion.fused_root
-    return root.opcode == "reduce" and all(x.element_type == "s32" for x in (root, *root.operands))
+    return root.is_reduce and all(x.element_type == "s32" for x in (root, *root.operands))

@@ -102,7 +102,7 @@ class Links:
 def _links_of(layouts: LayoutAssignment, computation: Computation) -> list[Link]:
     links = []
     for x in computation.post_order():
-        if x.opcode == "while":
+        if x.is_while:
             sides = x.operand, body_of(x).parameter, condition_of(x).parameter, body_of(x).root, x
             links.append(Link(_groups(layouts, *sides), [], True))
         elif x.opcode == "conditional":

@@ -437,7 +437,7 @@ class LayoutAssignment(Requests):
 
     def _operand_order(self, order: Order, instruction: Instruction, number: int) -> Order | None:
         """`ChooseOperandLayoutFromOutputLayout`."""
-        if instruction.opcode == "reduce" and not instruction.is_tuple:
+        if instruction.is_reduce and not instruction.is_tuple:
             remaining = others(instruction.operand.rank, instruction.dimensions)
             rows = (*reversed(instruction.dimensions), *(remaining[d] for d in order))
             return rows if self.makes_rows(instruction) else None
@@ -500,8 +500,8 @@ class LayoutAssignment(Requests):
             for index, inner in user.shape.subshapes()
             if inner.is_array and inner.rank > 1 and index in self.buffers.defined_by(user)
         ]
-        if not changes or user.opcode == "reduce":
-            if user.opcode == "concatenate":
+        if not changes or user.is_reduce:
+            if user.is_concatenate:
                 d = user.dimensions[0]
                 if any(o.sizes[d] > operand.sizes[d] for o in user.operands):
                     return
@@ -516,7 +516,7 @@ class LayoutAssignment(Requests):
         for _, buffer in defined:
             found = matching_order(order, user, number, self.aligned_order, of_result=True)
             if found is not None:
-                must = user.opcode == "transpose" and not self._has_by_choice(buffer, found)
+                must = user.is_transpose and not self._has_by_choice(buffer, found)
                 dfs = goes_depth_first(user)
                 self.set_buffer_layout(buffer, found, mandatory=must, dfs=dfs, priority=priority)
 

@@ -278,9 +278,9 @@ class _Visitor:
     def _transpose(self, hlo: Instruction) -> bool:
         operand = hlo.operand
         source = normal_input(operand)
-        moved = hlo.dimensions if hlo.opcode == "transpose" else range(hlo.rank)
+        moved = hlo.dimensions if hlo.is_transpose else range(hlo.rank)
         dims = permute(permute(inverse(to_memory(operand.shape)), moved), to_memory(hlo.shape))
-        if hlo.opcode == "transpose" and list(dims) == sorted(dims):
+        if hlo.is_transpose and list(dims) == sorted(dims):
             return replaced(hlo, maybe_bitcast(source, hlo.shape))
         shape = physical(hlo.shape)
         return self._done(hlo, derived(hlo, "transpose", shape, [source], dimensions=dims))

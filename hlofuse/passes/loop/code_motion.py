@@ -30,7 +30,7 @@ class WhileLoopConstantSinking(Pass):
                 continue
             visited.add(computation)
             for i in list(computation):
-                if i.opcode == "while":
+                if i.is_while:
                     changed |= self._sink(i)
                 pending += i.called_computations
         if changed:

@@ -22,7 +22,7 @@ def condition_of(loop: Instruction) -> Computation:
 
 
 def loops_of(computations: Iterable[Computation]) -> Instructions:
-    return [i for c in computations for i in c if i.opcode == "while"]
+    return [i for c in computations for i in c if i.is_while]
 
 
 def is_element(x: Instruction, source: Instruction, index: int) -> bool:

@@ -163,7 +163,7 @@ def _sizes_read(
     def is_cut(x: Instruction) -> bool:
         """Slices finally, whichever path one takes."""
         for user in x.users:
-            if user.opcode == "slice":
+            if user.is_slice:
                 if not cuts(user):
                     return False
             elif user not in seen:
@@ -195,7 +195,7 @@ def _replace_users(old: Instruction, new: Instruction, smaller: dict[Instruction
     for user in list(old.users):
         if user.computation is None:
             continue
-        if user.opcode == "slice":
+        if user.is_slice:
             replaced(user, new)
             continue
         if user.is_get_tuple_element:

@@ -44,7 +44,7 @@ def combiners(flags: tuple[str, ...]) -> list[CollectiveCombiner]:
 
 def _is_loop_transpose(x: Instruction) -> bool:
     """True for what the rewriter may take until 0.6, where it takes slow transposes alone."""
-    return x.raw("kind") == "kLoop" and x.fused_root.opcode == "transpose"
+    return x.raw("kind") == "kLoop" and x.fused_root.is_transpose
 
 
 def after_fusion(

@@ -164,7 +164,7 @@ def _but_in_0_7(*steps: str | Pass) -> tuple[OfReleases, OfReleases]:
 
 
 def _is_for_cublas(x: Instruction) -> bool:
-    return x.opcode == "dot" and is_for_cublas(x, of_vectors=False)
+    return x.is_dot and is_for_cublas(x, of_vectors=False)
 
 
 def _simplification(lists: PassLists) -> FixedPoint:
@@ -307,9 +307,9 @@ def _convolutions(lists: PassLists, device: DeviceDescription) -> Pipeline:
 
 def _is_added_up_in_loop(x: Instruction) -> bool:
     callers = x.computation.callers if x.computation is not None else ()
-    readers = {*x.users, *(v for u in x.users if u.opcode == "reshape" for v in u.users)}
+    readers = {*x.users, *(v for u in x.users if u.is_reshape for v in u.users)}
     collected = any(r.opcode in ("add", "dynamic-update-slice") for r in readers)
-    return collected and any(c.opcode == "while" for c in callers)
+    return collected and any(c.is_while for c in callers)
 
 
 def _reads_slice(call: Instruction) -> bool:
@@ -317,7 +317,7 @@ def _reads_slice(call: Instruction) -> bool:
     if not is_call(call) and call.raw("api_version") != "API_VERSION_TYPED_FFI":
         return False
     near = (*map(without_views, call.operands), *call.users)
-    return any(is_contiguous_slice(x) for x in near if x.opcode == "slice" or has_constant_offset(x))
+    return any(is_contiguous_slice(x) for x in near if x.is_slice or has_constant_offset(x))
 
 
 def before_fusion(

@@ -84,7 +84,7 @@ class Batch:
                     self.computed[x] = number
                 elif self.body.root.operands[x.tuple_index] is x:
                     self.fixed[x] = self.init[x.tuple_index]
-            elif x.opcode == "while" and (state := self._iterated(x)) is not None:
+            elif x.is_while and (state := self._iterated(x)) is not None:
                 self.computed[x] = state
             elif has_side_effect(x) or x.called_computations[1:]:
                 continue
@@ -185,7 +185,7 @@ class Batch:
             return 0, 1
         if (value := integer_of(x)) is not None:
             return value, 0
-        if x.opcode == "reshape":
+        if x.is_reshape:
             return self._first_and_step(x.operand)
         if x.opcode == "select" and is_below_zero(x.operand):
             return self._first_and_step(x.operands[2])  # a negative index counts from the end
@@ -225,7 +225,7 @@ class Batch:
         first = [0] if x.opcode in ("broadcast", "transpose") else []
         later: dict[str, object] = {"dimensions": [*first, *(d + 1 for d in x.dimensions)]}
         found = later if "dimensions" in x.attributes else {}
-        if x.opcode == "slice":
+        if x.is_slice:
             found["slice"] = SliceRanges([SliceRange(0, self.trips, 1), *ranges_of(x)])
         if x.opcode == "pad":
             found["padding"] = f"0_0x{x.raw('padding')}"
@@ -581,7 +581,7 @@ def hoist_products(loop: Instruction) -> bool:
     if batch is None:
         return False
     for x in batch.body.post_order():
-        is_open = x.opcode == "dot" and x not in batch.computed
+        is_open = x.is_dot and x not in batch.computed
         if is_open and multiply_apart(x, batch.computed.__contains__):
             batch.extend()
     needs = set(filter(is_product, batch.computed))
@@ -668,7 +668,7 @@ def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
     """All that reads `x`, whose dimensions are these of a stack, as parts of its last row; else none."""
     found = []
     for user in x.users:
-        if user.opcode == "transpose":
+        if user.is_transpose:
             inner = _last_rows(user, [order[d] for d in user.dimensions])
             if not inner:
                 return []
@@ -694,7 +694,7 @@ def _rows_to_sum(x: Instruction) -> tuple[Instructions, Instructions]:
         others = [o for o in user.operands if o not in rows]
         if own and user.opcode in ELEMENTWISE_OPCODES and all(map(is_constant, others)):
             rows.append(user)
-        elif own and user.opcode == "reduce" and len(others) == 1 and 0 in user.dimensions:
+        elif own and user.is_reduce and len(others) == 1 and 0 in user.dimensions:
             sums.append(user)
         elif own:
             return rows, []

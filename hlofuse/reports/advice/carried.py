@@ -92,7 +92,7 @@ def update_stack(loop: Instruction) -> bool:
     for k, x in forward.changed():
         row = forward.written(k)
         changes = Instructions()
-        while row is not None and (row.opcode == "reshape" or row.opcode in _UPDATES):
+        while row is not None and (row.is_reshape or row.opcode in _UPDATES):
             changes += [row] if row.opcode in _UPDATES else []
             row = row.operand
         if row is None or x.opcode == "scatter" or not forward.reads_own_part(row):
@@ -151,7 +151,7 @@ def compute_again(loop: Instruction) -> bool:
         return False
     body = forward.body
     written = [(u, p) for u in loop.users if (p := forward.written(u.tuple_index)) is not None]
-    readers = dict.fromkeys(r for u, _ in written for t in u.users for r in t.users if r.opcode == "while")
+    readers = dict.fromkeys(r for u, _ in written for t in u.users for r in t.users if r.is_while)
     for after in filter(is_backward, readers):
         if not after.users:  # replaced with another forward loop
             continue
@@ -161,7 +161,7 @@ def compute_again(loop: Instruction) -> bool:
         needed = [x for x in body.post_order() if x in wanted]
         given = [x for x in needed if forward.given in x.operands and x not in forward.numbers]
         moving = [x for x in given if x not in forward.fixed]
-        is_carried = all(x in given or x.opcode == "reshape" for x in needed)  # the carry itself
+        is_carried = all(x in given or x.is_reshape for x in needed)  # the carry itself
         is_carried = is_carried or any(forward.written(x.tuple_index) is not None for x in moving)
         if not reads or is_carried or any(has_side_effect(x) or x.opcode in CONTROL_FLOW for x in needed):
             continue
@@ -225,7 +225,7 @@ def _shift(
 
 def _is_block(x: Instruction, along: int, rows: int) -> bool:
     """True for a slice of so many rows, all of each, from a multiple of their number on."""
-    parts = dict(enumerate(ranges_of(x))) if x.opcode == "slice" else {}
+    parts = dict(enumerate(ranges_of(x))) if x.is_slice else {}
     own = parts.pop(along, None)
     is_rows = own is not None and (own.limit - own.start, own.start % rows, own.stride) == (rows, 0, 1)
     return is_rows and all(x.sizes[d] == x.operand.sizes[d] for d in parts)
@@ -392,15 +392,15 @@ def reduce_as_vector(x: Instruction) -> bool:
     if opcode == "reduce":  # of numbers that are stacked
         opcode = x.to_apply.root.opcode
         is_whole = is_total(x) or opcode in ("maximum", "minimum", "and", "or")
-        stacked = x.operand.operands if x.operand.opcode == "concatenate" and is_whole else ()
+        stacked = x.operand.operands if x.operand.is_concatenate and is_whole else ()
         terms = [o.through("reshape") for o in stacked]
         if not combines_by(x, opcode) or any(t.shape != x.shape for t in terms):
             return False
         terms.append(x.second)
     if opcode == "add":  # jnp.vdot(g, g)
-        dots = [t for t in terms if t.opcode == "dot" and t.operand.element_type == x.element_type]
+        dots = [t for t in terms if t.is_dot and t.operand.element_type == x.element_type]
         terms = [((t in dots and as_sum(t)) or (t,))[0] for t in terms]
-    sums = [t for t in terms if t.opcode == "reduce" and combines_by(t, opcode) and t.user_count == 1]
+    sums = [t for t in terms if t.is_reduce and combines_by(t, opcode) and t.user_count == 1]
     sums = [t for t in sums if (is_total(t) if opcode == "add" else t.second is sums[0].second)]
     groups = _equivalent((k, t.operand) for k, t in enumerate(sums))
     found = max(groups, key=len, default=[])

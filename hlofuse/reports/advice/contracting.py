@@ -201,7 +201,7 @@ def _multiplied(x: Instruction, levels: int) -> Iterator[Labelled]:
         yield value, own  # integers may wrap
         return
     factors: Iterable[Labelled] = _multiplied(value, levels - 1) if value is not x else [(value, own)]
-    if value.opcode == "dot" and not DotDimensions.of(value).lhs_contracting:
+    if value.is_dot and not DotDimensions.of(value).lhs_contracting:
         factors = labelled(value)
     for v, labels in factors:
         yield v, [own[d] for d in labels]
@@ -218,7 +218,7 @@ def factors_of(
     """The factors of a matrix product, or of an elementwise one if neither has all dimensions; else none."""
     if value.element_type not in (x.element_type, *FLOATING_TYPES):
         return []  # integers may wrap
-    if value.opcode == "dot":
+    if value.is_dot:
         fresh = [next(_FRESH) for _ in DotDimensions.of(value).lhs_contracting][::-1] + labels
         shift = len(fresh) - len(labels)
         return [(v, [fresh[d + shift] for d in own]) for v, own in labelled(value)]
@@ -252,13 +252,13 @@ _SUMS = ("add", "subtract")
 def _distributed(x: Instruction) -> Instruction:
     """Weights or a mask that leaves 0 with each term; a slice of a product as one of slices; others as is."""
     is_mask = is_masked(x)
-    if x.opcode == "slice" and x.operand.opcode == "dot":
+    if x.is_slice and x.operand.is_dot:
         return _cut(x, x.operand)
     if x.opcode != "multiply" and not is_mask:
         return x
     place = int(is_mask or x.second.opcode in _SUMS)
     total = x.operands[place]
-    if is_mask and total.opcode == "dot":
+    if is_mask and total.is_dot:
         return _masked(x, total)
     if total.opcode not in _SUMS or total.user_count > 1:
         return x
@@ -297,7 +297,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
     value = x.operand
     if not is_total(x) or x.element_type not in FLOATING_TYPES or value.user_count > 1:
         return False
-    below = value.operand if value.opcode == "reshape" else value
+    below = value.operand if value.is_reshape else value
     if below is not value and below.sizes == without_ones(value.shape).dimensions:
         places = [k for k, n in enumerate(value.sizes) if n > 1]
         along = [places.index(d) for d in x.dimensions if d in places]
@@ -327,7 +327,7 @@ def product_of_sums(x: Instruction, opcode: str) -> bool:
         return False
     remaining = [d for d in labels if d not in x.dimensions]
     summed_up = contracted(value, factors[0], factors[1], remaining)
-    if opcode and not weighted and (opcode == "multiply") != (summed_up[0].opcode == "dot"):
+    if opcode and not weighted and (opcode == "multiply") != (summed_up[0].is_dot):
         return False
     return replace(x, over(value, with_factors(value, summed_up, outer), remaining))
 
@@ -346,7 +346,7 @@ def _sum_one_first(x: Instruction) -> bool:
 
 def _weighted(value: Instruction, terms: Instructions, labels: list[int]) -> list[Labelled]:
     """The factors of the one matrix product among the terms, each by the others that have its dimensions."""
-    dots = [t for t in terms if t.opcode == "dot"]
+    dots = [t for t in terms if t.is_dot]
     if len(dots) != 1:
         return []
     factors = factors_of(value, dots[0], labels)
@@ -405,7 +405,7 @@ def multiply_unrepeated(x: Instruction, of_rows: bool = False) -> bool:
     for (value, labels), other in both_orders(labelled(x)):
         repeated, dims = spread_factor(value)
         forms = [((value, labels), other, dims_of(x))]
-        if repeated.opcode == "reshape":
+        if repeated.is_reshape:
             opened = _below_reshape(x, (repeated, [labels[d] for d in dims]), other)
             forms += [opened] if opened is not None else []
         for (whole, order), c, result in forms:
@@ -428,9 +428,9 @@ def reorder(x: Instruction) -> bool:
         count = value.user_count - len(totals)
         if any(u.opcode != "dot" and u not in totals for u in value.users):
             continue
-        if value.opcode == "transpose" and value.operand.opcode == "reshape":
+        if value.is_transpose and value.operand.is_reshape:
             value, labels = value.operand, [labels[value.dimensions.index(d)] for d in range(len(labels))]
-        if value.opcode == "reshape" and value.operand.opcode == "multiply":
+        if value.is_reshape and value.operand.opcode == "multiply":
             opened = _below_reshape(x, (value, labels), (c, own))
             if opened is not None:
                 (value, labels), (c, own), result = opened
@@ -453,7 +453,7 @@ def reorder(x: Instruction) -> bool:
                 outer = contracted(x, a, inner, result)
                 replace(x, over(x, outer, result, sizes))
                 for product, _ in (inner, outer):
-                    if product.opcode == "dot":
+                    if product.is_dot:
                         reorder(product)
                 return True
     return False
@@ -464,7 +464,7 @@ def _scaled_factors(
 ) -> tuple[list[Labelled], Instructions]:
     """The factors of the product that `value` scales, scaled, and its sums; none where others read it."""
     scales = [(v, [labels[d] for d in own]) for v, own in multiplied(value)]
-    products = [s for s in scales if s[0].opcode == "dot"]
+    products = [s for s in scales if s[0].is_dot]
     if len(products) != 1 or products[0][0] is value:
         return [], []
     product, own = products[0]
@@ -544,14 +544,14 @@ class View(Struct):
             return self.rows.setdefault(row, make.iota(x, row, 0)), [along]
         if x.is_broadcast:
             return self.of(below[0], [labels[d] for d in x.dimensions])
-        if x.opcode == "transpose":
+        if x.is_transpose:
             return self.of(below[0], [labels[x.dimensions.index(d)] for d in range(len(labels))])
-        if x.opcode == "dot":
+        if x.is_dot:
             first, second = (self.of(*side) for side in factors_of(x, x, labels))
             return contracted(x, first, second, {*rest, *self.brought}) if first and second else None
-        if x.opcode == "reduce" and x.operand_count == 2:
+        if x.is_reduce and x.operand_count == 2:
             return self._reduced(x, labels)
-        if x.opcode == "reshape":
+        if x.is_reshape:
             return self._reshaped(x, labels, shape)
         gathered = [labels[d] for d in x.dimensions if x.opcode == "all-gather"]
         if x.opcode not in _EACH or any(d in self.sizes or labels.count(d) > 1 for d in gathered):
@@ -631,7 +631,7 @@ def _one_row(x: Instruction, names: list[int], view: View) -> Labelled | None:
         return None
     sizes[row] = 1
     new = make.copy_of(x, [part[0] for part in parts if part], with_dimensions(x.shape, sizes))
-    if x.opcode == "slice":
+    if x.is_slice:
         ranges = list(ranges_of(x))
         ranges[row] = SliceRange(0, 1)
         new.attributes = new.attributes.updated(slice=SliceRanges(ranges))

@@ -34,7 +34,7 @@ def _columns(indices: Instruction) -> Instructions:
     x = indices.through("bitcast", "reshape", "convert", "copy")
     if x.opcode == "select" and is_below_zero(x.operand):
         return _columns(x.operands[2])
-    return [c for o in x.operands for c in _columns(o)] if x.opcode == "concatenate" else [x]
+    return [c for o in x.operands for c in _columns(o)] if x.is_concatenate else [x]
 
 
 def _maximum(x: Instruction) -> Instruction | None:
@@ -45,7 +45,7 @@ def _maximum(x: Instruction) -> Instruction | None:
     found = columns[searched[0]].operand if len(searched) == 1 else x
     read = len(columns) + len(numbers_of(x, "operand_batching_dims"))
     is_whole = len(counted) + 1 == len(columns) and read == x.operand.rank and counted == sorted(counted)
-    is_search = found.opcode == "reduce" and x.operand in found.operands
+    is_search = found.is_reduce and x.operand in found.operands
     return found if is_whole and is_search and list(found.dimensions) == searched else None
 
 
@@ -56,7 +56,7 @@ def _read_maximum(x: Instruction) -> bool:
     user = only_reader(x)
     checked = user if user is not None and user.opcode == "select" and user.second is x else x
     value = make.get_tuple_element(found, found, 0)
-    for view in [u for u in checked.users if u.opcode == "bitcast" and u.shape == value.shape]:
+    for view in [u for u in checked.users if u.is_bitcast and u.shape == value.shape]:
         view.replace_all_uses_with(value)
     checked.replace_all_uses_with(make.bitcast(value, checked.shape))
     return True
@@ -149,13 +149,13 @@ def _is_narrow(x: Instruction) -> bool:
 
 @where("concatenate", ("slice",), ("slice",), only="cpu")
 def _shifts(x: Instruction) -> bool:
-    sources = {o.operand for o in x.operands if o.opcode == "slice"}
+    sources = {o.operand for o in x.operands if o.is_slice}
     return _has_odd_parts(x) and len(sources) == 1 and not _is_narrow(x)
 
 
 def _joins(s: Situation) -> Iterable[Finding]:
     def holds(x: Instruction) -> bool:
-        is_shift = all(o.opcode == "slice" for o in x.operands)
+        is_shift = all(o.is_slice for o in x.operands)
         return _has_odd_parts(x) and not is_shift and not (s.backend == "cpu" and _is_narrow(x))
 
     return each(holds, "concatenate", inside=True)(s)
@@ -183,7 +183,7 @@ LAYOUT = (
 
 def _has_transposed_heads(x: Instruction) -> bool:
     operands = map(without_bitcasts, x.operands)
-    return is_product(x) and any(o.opcode == "transpose" and o.rank > 3 for o in operands)
+    return is_product(x) and any(o.is_transpose and o.rank > 3 for o in operands)
 
 
 _transposed_heads = each(_has_transposed_heads, "fusion", "dot", "custom-call", backend="gpu")

@@ -19,7 +19,7 @@ _COMMUTATIVE = values("add multiply maximum minimum and or")
 def value_of(x: Instruction) -> Instruction:
     """The instruction that computes a value, below bitcasts and the borders of library fusions."""
     while True:
-        if x.opcode == "bitcast":
+        if x.is_bitcast:
             x = x.operand
         elif x.is_fusion and x.fused_root.opcode != "tuple":
             x = x.fused_root
@@ -37,7 +37,7 @@ def is_product(x: Instruction) -> bool:
     """True for a matrix product, whoever computes it."""
     if x.opcode == "custom-call":
         return "gemm" in (x.raw("custom_call_target") or "")
-    return x.opcode == "dot" or (x.is_fusion and any(i.opcode == "dot" for i in x.fused_computation))
+    return x.is_dot or (x.is_fusion and any(i.is_dot for i in x.fused_computation))
 
 
 def _has_form(x: Instruction, form: tuple[Any, ...]) -> bool:
@@ -61,7 +61,7 @@ def where(*form: Any, only: str = "") -> Callable[..., Find]:
 def is_column_reduction(x: Instruction) -> bool:
     """True if neighbours in memory are reduced into different results."""
     minor = x.operand.minor_to_major
-    return x.opcode == "reduce" and bool(minor) and minor[0] not in x.dimensions
+    return x.is_reduce and bool(minor) and minor[0] not in x.dimensions
 
 
 def same_twice(x: Instruction) -> bool:
@@ -99,7 +99,7 @@ def source(x: Instruction) -> Instruction:
 def readers(x: Instruction) -> Iterator[Instruction]:
     """The users, bitcasts passed over."""
     for user in x.users:
-        yield from readers(user) if user.opcode == "bitcast" else (user,)
+        yield from readers(user) if user.is_bitcast else (user,)
 
 
 def only_reader(x: Instruction) -> Instruction | None:
@@ -144,14 +144,14 @@ def is_below_zero(x: Instruction) -> bool:
 def sum_of(x: Instruction | None) -> Instruction | None:
     """The sum that `x` is, or that a library call takes first."""
     inside = x.fused_computation if x is not None and x.is_fusion else [x]
-    sums = [i for i in inside if i is not None and i.opcode == "reduce" and combines_by(i, "add")]
+    sums = [i for i in inside if i is not None and i.is_reduce and combines_by(i, "add")]
     is_first = len(sums) == 1 and (sums[0] is x or sums[0].operand.is_parameter)
     return sums[0] if is_first else None
 
 
 def is_total(x: Instruction) -> bool:
     """True for a sum of values and nothing else."""
-    return x.opcode == "reduce" and combines_by(x, "add") and is_constant(x.second, 0)
+    return x.is_reduce and combines_by(x, "add") and is_constant(x.second, 0)
 
 
 def is_masked(x: Instruction) -> bool:

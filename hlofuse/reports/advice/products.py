@@ -235,7 +235,7 @@ def _small_first(x: Instruction) -> bool:
     if reorder(x) or _multiply_filters(x):
         return True
     for side, whole in enumerate(x.operands):
-        value = whole.operand if whole.opcode == "transpose" else whole
+        value = whole.operand if whole.is_transpose else whole
         is_sum = value.opcode in ("add", "subtract") and whole.user_count == value.user_count == 1
         is_wide = value.element_type in (x.element_type, *FLOATING_TYPES)  # other integers may wrap
         is_own = [o.opcode in PRODUCTS for o in value.operands] if is_sum and is_wide else []
@@ -302,11 +302,11 @@ def _solve_later(x: Instruction, reader: Instruction | None = None) -> bool:
 def _solve_below(x: Instruction, one: Labelled, c: Labelled) -> bool:
     """(B·A⁻¹)·C becomes B·(A⁻¹·C), where that solves for fewer columns."""
     value, labels = one
-    parts = factors_of(x, value, labels) if value.opcode == "dot" and value.user_count == 1 else []
+    parts = factors_of(x, value, labels) if value.is_dot and value.user_count == 1 else []
     for b, solved in both_orders(parts) if parts else ():
         inner = contracted(x, solved, c, {*b[1], *dims_of(x)})
         outer = contracted(x, b, inner, dims_of(x))
-        if inner[0].opcode == "dot" and _solve_later(inner[0], value):
+        if inner[0].is_dot and _solve_later(inner[0], value):
             return replace(x, over(x, outer))
     return False
 
@@ -363,7 +363,7 @@ def _factorized(x: Instruction) -> tuple[Instruction, Instruction, Instruction, 
     if not is_pair or "getrf" not in str(call.raw("custom_call_target")):
         return None
     below = x
-    while flipped and below.user_count == 1 and below.user.opcode == "reshape":
+    while flipped and below.user_count == 1 and below.user.is_reshape:
         below = below.user
     swapped = below.user if flipped and below.users else source(inner.given)
     sizes = {y.element_count for y in (x, outer.given, source(outer.given), inner.given, swapped)}
@@ -478,7 +478,7 @@ def _vectors_read(x: Instruction) -> bool:
     read = [e for e in x.users if e.tuple_index in (2, 3)]
     long = [e for e in read if e.sizes[along] > count]
     values = [*reach(long, lambda i: [u for u in i.users if u.opcode != "slice"])]
-    ends = [ranges_of(u)[along].limit for i in values for u in i.users if u.opcode == "slice"]
+    ends = [ranges_of(u)[along].limit for i in values for u in i.users if u.is_slice]
     is_part = all(i in long or (i.users and i.opcode in ELEMENTWISE_OPCODES) for i in values)
     if not is_part or max(ends, default=0) > count or (read and mode[1] == "83"):
         return False
@@ -590,7 +590,7 @@ def _add_products(x: Instruction) -> bool:
     if not 0 < count <= _FEW_TERMS * (4 if has_vector else 1):
         return False
     moved = only_reader(x)
-    result = moved if moved is not None and moved.opcode == "transpose" else x
+    result = moved if moved is not None and moved.is_transpose else x
     order = list(result.dimensions) if result is not x else dims_of(x)
     factors = labelled(x)
     terms = []
@@ -700,7 +700,7 @@ def _multiple(x: Instruction, value: Instruction) -> tuple[Instruction, Labelled
 
 
 def _multiply_differences(x: Instruction) -> bool:
-    if x.opcode == "dot":
+    if x.is_dot:
         found = as_sum(x)
         return found is not None and _multiply_differences(found[0]) and replace(x, found[1])
     sizes = dict(enumerate(x.operand.sizes))
@@ -842,18 +842,18 @@ def _attend(scores: Instruction, *, rounded: bool = False) -> bool:
         return False
     products = {}
     for x in scores.parent.post_order():
-        for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
+        for side in (0, 1) if x.is_dot and x is not scores else ():
             below = _below(x.operands[side])
             exponential = next((i for i in below if i.opcode == "exponential"), None)
             if exponential is None or not _is_masked(exponential.operand, scores):
                 continue
-            sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operand))
+            sums = (i for i in below if i.is_reduce and exponential in _below(i.operand))
             total = next(sums, None)
             along = DotDimensions.of(x).contracting(side)
             own, sizes = (without_ones(i.shape).dimensions for i in (x.operands[side], exponential))
             if total is None or own != sizes:
                 return False
-            is_gradient = any(i.opcode == "dot" and i is not scores for i in below)
+            is_gradient = any(i.is_dot and i is not scores for i in below)
             ends = (x.operands[side].rank - max(along), exponential.rank - max(total.dimensions))
             products[ends[0] == ends[1], is_gradient] = x, x.operands[1 - side]
     output = products.get((True, False))

@@ -38,7 +38,7 @@ def _scaled_later(s: Situation) -> Iterable[Finding]:
 
 
 def _is_sum(x: Instruction) -> bool:
-    return x.opcode == "reduce" and x.operand_count == 2 and combines_by(x, "add")
+    return x.is_reduce and x.operand_count == 2 and combines_by(x, "add")
 
 
 def _constant_operand(x: Instruction) -> Instruction | None:
@@ -93,7 +93,7 @@ _MEAN = ("multiply", ("reduce",))
 def _row_variances(x: Instruction) -> bool:
     """Places of mean(x²) − mean(x)² along the rows."""
     scaled, square = map(value_of, x.operands)
-    mean = next((value_of(o) for o in scaled.operands if value_of(o).opcode == "reduce"), None)
+    mean = next((value_of(o) for o in scaled.operands if value_of(o).is_reduce), None)
     return same_twice(square) and mean is not None and not is_column_reduction(mean)
 
 
@@ -102,7 +102,7 @@ def _square_deviations(x: Instruction) -> bool:
         return False
     scaled, square = map(value_of, x.operands)
     mean = value_of(square.operand)
-    total = next(o for o in scaled.operands if value_of(o).opcode == "reduce")
+    total = next(o for o in scaled.operands if value_of(o).is_reduce)
     array = value_of(value_of(total).operand).operand
     remaining = others(array.rank, total.dimensions)
     if total.opcode != "reduce" or mean.shape != total.shape:
@@ -154,7 +154,7 @@ def _normalizes(x: Instruction) -> bool:
     value = value_of(x)
     while value.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
         value = value_of(value.operand)
-    return value.opcode == "reduce" and x.opcode != "parameter" and not is_column_reduction(value)
+    return value.is_reduce and x.opcode != "parameter" and not is_column_reduction(value)
 
 
 def _statistics(s: Situation) -> Iterator[Finding]:

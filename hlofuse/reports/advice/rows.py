@@ -204,7 +204,7 @@ def _take(
     is_product: bool = False,
 ) -> bool:
     """A product with a one-hot array, or a sum of it (`is_product`: times values), becomes rows, or sums."""
-    if x.opcode == "dot":
+    if x.is_dot:
         return _at_indices(x, labelled(x), dims_of(x))
     value = x.operand
     labels = dims_of(value)
@@ -254,7 +254,7 @@ def _indexed(x: Instruction) -> tuple[dict[int, int], dict[int, Instruction]]:
         size = table.sizes[d]
         if sizes[d] == size:
             continue  # it begins at 0
-        is_one = sizes[d] == 1 and indices.opcode == "concatenate" and indices.operand_count == len(columns)
+        is_one = sizes[d] == 1 and indices.is_concatenate and indices.operand_count == len(columns)
         column = indices.operands[k] if is_one else indices
         if column is indices and vector < indices.rank:
             column = make.part(x, indices, k, k + 1, vector)
@@ -423,8 +423,8 @@ def _map_table(x: Instruction) -> bool:
     is_plain = places.along == along and list(places.batch.items()) == [(d, d) for d in batch]
     if not is_plain or places.free != first[along:] or prod(own[along:]) < 2 * rows:
         return False
-    for joined in [u for u in x.users if u.opcode == "concatenate"]:
-        for user in [u for u in joined.users if u.opcode == "dot"]:
+    for joined in [u for u in x.users if u.is_concatenate]:
+        for user in [u for u in joined.users if u.is_dot]:
             multiply_apart(user, lambda o: o is x)
     indices = places.indices
     if (chosen := only_reader(x)) is not None and chosen.opcode == "select" and chosen.second is x:
@@ -613,7 +613,7 @@ def _sum_segments(x: Instruction) -> bool:
         return False
     labels, summands, _ = own
     readers = reach([labels], lambda i: [u for u in i.users if i.opcode != "reduce" and u.opcode in _MASKING])
-    equal = (r for r in readers if r.opcode == "reduce" and r.shape == x.shape and r.users)
+    equal = (r for r in readers if r.is_reduce and r.shape == x.shape and r.users)
     found = [(r, other[2]) for r in equal if (other := _masked_sum(r)) and other[:2] == own[:2]]
     numbers = {n for _, n in found}
     if len(numbers) < _FEWEST or min(numbers) < 0 or max(numbers) >= 2 * len(numbers):
@@ -632,7 +632,7 @@ _STEPS = 64  # places in a window that are written one by one
 
 def _slice_windows(x: Instruction) -> bool:
     """A reduction, or weighted sum, of windows at numbers that count combines a slice for each place."""
-    total = _weighted(x) if x.opcode == "dot" else x
+    total = _weighted(x) if x.is_dot else x
     if total is None:
         return False
     value, root = total.operand, total.to_apply.root
@@ -711,7 +711,7 @@ def _write_at_once(x: Instruction) -> bool:
     reads = list[tuple[Instruction, int]]()
     first, along = x, (row_written(x) or (0,))[0]
     while (row := row_written(first)) is not None and row[0] == along:
-        slices = [] if first is x else [u for u in first.users if u.opcode == "slice"]
+        slices = [] if first is x else [u for u in first.users if u.is_slice]
         if first is not x and first.user_count > len(slices) + 1:
             break
         reads += ((u, len(rows)) for u in slices)
@@ -818,7 +818,7 @@ def _scatter_elements(x: Instruction) -> bool:
     table, indices, *updates = x.operands
     along = numbers_of(x, "scatter_dims_to_operand_dims")
     inserted = numbers_of(x, "inserted_window_dims")
-    columns = indices.operands if indices.opcode == "concatenate" else []
+    columns = indices.operands if indices.is_concatenate else []
     is_of_elements = len(inserted) == table.rank == len(columns) == len(along) > 1
     if not is_of_elements or len(updates) > 1 or x.raw("index_vector_dim") != str(indices.rank - 1):
         return False
@@ -848,7 +848,7 @@ def _is_repeated(x: Instruction, along: int) -> bool:
         return counted(x) != along
     if x.is_broadcast:
         return along not in x.dimensions or _is_repeated(x.operand, x.dimensions.index(along))
-    if x.opcode == "reshape":
+    if x.is_reshape:
         below = x.operand
         is_same = below.sizes[: along + 1] == x.sizes[: along + 1]
         return is_same and _is_repeated(below, along)

@@ -174,7 +174,7 @@ def choose_written(x: Instruction) -> bool:
         last = int(bounds(kind)[1] or 0)
         batch = (numbers_of(new, f"{n}_batching_dims") for n in ("input", "scatter_indices"))
         places = dict(zip(*batch, strict=True))
-        columns = indices.operands if indices.opcode == "concatenate" else ()
+        columns = indices.operands if indices.is_concatenate else ()
         for column, d in zip(columns, numbers_of(new, "scatter_dims_to_operand_dims"), strict=False):
             counts = counted_dimension(column, column.sizes)
             if counts is not None and column.sizes[counts] == x.sizes[d]:
@@ -228,14 +228,14 @@ def _map_first(x: Instruction) -> bool:
 
 def _is_sliced_later(x: Instruction) -> bool:
     user = only_reader(x)
-    return user is not None and user.opcode == "slice" and 4 * user.byte_size <= x.byte_size
+    return user is not None and user.is_slice and 4 * user.byte_size <= x.byte_size
 
 
 def _reader(x: Instruction) -> Instruction | None:
     """The one reader of `x`, below bitcasts and products with a number."""
     user = only_reader(x)
     is_scaled = user is not None and user.opcode == "multiply" and any(map(_is_number, user.operands))
-    return _reader(user) if user is not None and (is_scaled or user.opcode == "bitcast") else user
+    return _reader(user) if user is not None and (is_scaled or user.is_bitcast) else user
 
 
 def _move(x: Instruction) -> bool:

@@ -511,7 +511,7 @@ def _parts(x: Instruction) -> list[tuple[Instruction, Instruction]]:
     parts = [(x, u) for u in x.users]
     if x.is_tuple:
         parts = [(e, u) for e in x.users for u in e.users] if _has_places(x) else []
-    return parts if all(u.opcode == "slice" for _, u in parts) else []
+    return parts if all(u.is_slice for _, u in parts) else []
 
 
 def _has_numbers(x: Instruction) -> bool:
@@ -597,7 +597,7 @@ def _of_pairs(
     d = own.index(along)
     *rest, size = sizes = list(value.sizes)
     sizes[d] *= 2
-    is_half = value.opcode == "slice" and value.operand.sizes == (*rest, 2 * size)
+    is_half = value.is_slice and value.operand.sizes == (*rest, 2 * size)
     if is_half and prod(sizes[d + 1 :]) == 1 and 2 in (ranges_of(value)[-1].stride, 2 * size):
         slices.append(value)
         whole = make.resized(value, value.operand, sizes)
@@ -675,7 +675,7 @@ def _few_sorted(x: Instruction) -> bool:
 def _keep_top_k(x: Instruction) -> bool:
     """A `top_k` stays one where parts of unequal ends are read (`xla/service/topk_rewriter.cc`)."""
     read = [(e, u) for e in x.users if e.is_get_tuple_element for u in e.users]
-    limits = {ranges_of(u)[-1].limit if u.opcode == "slice" else e.sizes[-1] for e, u in read}
+    limits = {ranges_of(u)[-1].limit if u.is_slice else e.sizes[-1] for e, u in read}
     if len(limits) > 1:
         x.replace_all_uses_with(make.add(x, "opt-barrier", x.shape, [x]))
     return len(limits) > 1

@@ -104,9 +104,9 @@ def spread(x: Instruction) -> tuple[Instruction, list[int | None]]:
         (low, high), (least, most) = bounds(x.element_type), bounds(below.element_type)
         if x.is_broadcast:
             dims = [x.dimensions.index(d) if d in x.dimensions else None for d in dims]
-        elif x.opcode == "transpose":
+        elif x.is_transpose:
             dims = [None if d is None else x.dimensions[d] for d in dims]
-        elif x.opcode == "reshape" and without_ones(x.shape).dimensions == below.sizes:
+        elif x.is_reshape and without_ones(x.shape).dimensions == below.sizes:
             places = [k for k, n in enumerate(x.sizes) if n != 1]
             dims = [places.index(d) if d in places else None for d in dims]
         elif x.opcode == "convert" and x.element_type[0] != "c" and None in (low, least):

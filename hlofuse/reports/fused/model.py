@@ -244,7 +244,7 @@ def gpu_boundaries(
             continue
         # Of what is read as a bitcast only, XLA asks before it looks at who reads that; a kernel of several
         # results was asked about before it had them.
-        unread = queries.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
+        unread = queries.refusal(producer) if value.is_bitcast and is_fusible(producer) else None
         is_element = value.is_get_tuple_element
         result = queries.legality.verdict(producer, consumer) if is_element else None
         computed = producer if is_async_end(value.opcode) else value

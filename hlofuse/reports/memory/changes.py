@@ -268,7 +268,7 @@ def _changes_of(
     """Changes about one array; `most`: bytes of the largest argument or result, `busy`: runs at the peak."""
     x, readers = array.instruction, array.readers[-1:]
     name = x.op_name or ""
-    sums = (p for r in readers for p in inside(r) if p.opcode == "reduce")
+    sums = (p for r in readers for p in inside(r) if p.is_reduce)
     if any((p.op_name or "").endswith("dot_general") for p in sums):
         return  # parts of a product that XLA splits
     if (loops := loops_of(array, assigned)) is not None:
@@ -304,7 +304,7 @@ def _changes_of(
         array.bytes >= 2 * most
         and x.operands
         # A loop's state; what each device adds to a sum of which it keeps a part.
-        and not any(r.opcode == "while" or r.opcode.startswith("reduce-scatter") for r in readers)
+        and not any(r.is_while or r.opcode.startswith("reduce-scatter") for r in readers)
         and (is_backward(x) or not any(map(is_backward, array.readers)))
     ):
         yield "Compute the array in parts (jax.lax.map, or a scan over chunks): it exceeds any argument"
@@ -347,9 +347,9 @@ def loops_of(
     length = array.shape.dimensions[0] if array.shape.rank else 0
     for value in assigned.live.alias.buffer_of(array.value).values:
         loop, readers = value.instruction, assigned.readers(value)[-1:]
-        if loop.opcode == "while" and trip_count_of(loop) == length and not is_backward(loop):
+        if loop.is_while and trip_count_of(loop) == length and not is_backward(loop):
             for reader in readers:
-                if reader.opcode == "while" and is_backward(reader):
+                if reader.is_while and is_backward(reader):
                     return loop, reader
     return None
 
@@ -444,7 +444,7 @@ def _reordered(module: Module) -> Iterator[Instruction]:
         if p.user_count != 1 or config.is_aliased((p.parameter_number, ())):
             continue
         (x,) = p.users
-        is_moved = x.opcode == "transpose" or (x.opcode == "copy" and x.shape != p.shape)
+        is_moved = x.is_transpose or (x.opcode == "copy" and x.shape != p.shape)
         if is_moved and _order(x) != tuple(range(x.rank)):
             yield x
 
@@ -453,4 +453,4 @@ def _order(x: Instruction) -> tuple[int, ...]:
     """The dimensions of an argument in the order in which they lie in memory after a transpose or copy."""
     layout = x.shape.layout
     major_first = layout.minor_to_major[::-1] if layout is not None else range(x.rank)
-    return tuple(x.dimensions[d] if x.opcode == "transpose" else d for d in major_first)
+    return tuple(x.dimensions[d] if x.is_transpose else d for d in major_first)

@@ -210,7 +210,7 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
     lengths = [c.instruction.sizes[d] for d in numbers_of(c.instruction, "dimensions")]
     for x in (c.instruction, *c.instruction.users):
         results = (u for u in x.users if any(r.is_root for r in (u, *u.users)))
-        for cut in (i for u in results for i in inside(u) if i.opcode == "slice"):
+        for cut in (i for u in results for i in inside(u) if i.is_slice):
             source = cut.operand.through(*moved)
             sizes = zip(cut.sizes, cut.operand.sizes, ranges_of(cut), strict=True)
             for size, whole, places in sizes if x in (source, *_before(source)) else ():
@@ -221,7 +221,7 @@ def _paddings(c: Collective) -> Iterator[tuple[int, int, int]]:
 def _decides(x: Instruction) -> bool:
     """True for what XLA's partitioner adds to the condition of a loop."""
     loop = x.parent.first_caller
-    is_test = loop is not None and loop.opcode == "while" and condition_of(loop) is x.computation
+    is_test = loop is not None and loop.is_while and condition_of(loop) is x.computation
     return is_test and "is_spmd_generated" in (x.raw("frontend_attributes") or "")
 
 

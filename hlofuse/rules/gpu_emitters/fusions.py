@@ -23,7 +23,7 @@ def strength_reduced(kernel: GpuKernel) -> Answer:
 def not_a_library_call(kernel: GpuKernel) -> Answer:
     if not kernel.is_generated or kernel.config_kind:
         return None
-    dot = next((i for i in inside(kernel.instruction) if i.opcode == "dot"), None)
+    dot = next((i for i in inside(kernel.instruction) if i.is_dot), None)
     if dot is None:
         return None
     factors = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
@@ -142,7 +142,7 @@ def triton_gemm(kernel: GpuKernel) -> Answer:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
         return None
     found = Json()
-    if (dot := next((i for i in inside(kernel.instruction) if i.opcode == "dot"), None)) is not None:
+    if (dot := next((i for i in inside(kernel.instruction) if i.is_dot), None)) is not None:
         found["product"] = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
     return {**found, **_tile(kernel)}
 

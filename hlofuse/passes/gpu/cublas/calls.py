@@ -159,7 +159,7 @@ def with_activation(x: Instruction) -> bool:
             return False
         config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
         if kind == "GELU_AUX":
-            if source.opcode == "slice":
+            if source.is_slice:
                 raise NotRepresentable("a padded product that is read before and after its activation")
             return _with_input(x, source, call, config)
         new = call_like(call, call.operands, config, call.shape)
@@ -191,7 +191,7 @@ def with_sum(add: Instruction) -> bool:
                 return True
             break
     for source, other in _either(add):
-        if not (source.opcode == "bitcast" and is_call(source.operand)):
+        if not (source.is_bitcast and is_call(source.operand)):
             continue
         call = source.operand
         if not (_one(call) and _one(source)) or (other.is_broadcast and not _one(other)):
@@ -442,7 +442,7 @@ class CublasGemmRewriterF8(VisitPass):
 
 
 def _handle(x: Instruction, target: str) -> bool:
-    if x.opcode == "dot":
+    if x.is_dot:
         return _handle_dot(x, target)
     if x.opcode == "add":
         return with_sum(x)
@@ -528,7 +528,7 @@ class CublasPadForGemms(Pass):
     triton_of: DeviceDescription | None = None  # Whose products of Triton keep their sizes
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return any_change(map(self._pad, find_each(module, lambda x: x.opcode == "dot")))
+        return any_change(map(self._pad, find_each(module, lambda x: x.is_dot)))
 
     def _pad(self, dot: Instruction) -> bool:
         """`PadForGemm`: the result is cut back."""

@@ -205,7 +205,7 @@ class GemmFusionSwapOperands(Pass):
             fusion = computation.fusion
             if fusion is None or '"__triton_gemm"' not in (fusion.raw("backend_config") or ""):
                 continue
-            dot = next((i for i in computation if i.opcode == "dot"), None)
+            dot = next((i for i in computation if i.is_dot), None)
             if dot is not None and _should_swap(dot):
                 dims = DotDimensions.of(dot)
                 left, right = dot.operands
@@ -253,7 +253,7 @@ class DotStrengthReduction(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         expand = attempt(lambda dot: replaced(dot, _expand(dot)), recorder, Explained(STRENGTH_REDUCED))
-        found = [i for c in module.non_fusion_computations() for i in c.post_order() if i.opcode == "dot"]
+        found = [i for c in module.non_fusion_computations() for i in c.post_order() if i.is_dot]
         return any_change(map(expand, [dot for dot in found if self._matches(dot)]))
 
     def _matches(self, dot: Instruction) -> bool:

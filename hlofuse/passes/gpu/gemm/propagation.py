@@ -49,7 +49,7 @@ def is_supported(hlo: Instruction, device: DeviceDescription) -> bool:
         if hlo.is_constant:
             return True
         return bool(hlo.operands) and is_elementwise_for_triton(hlo.opcode, hlo.operand.element_type)
-    if hlo.opcode == "bitcast":
+    if hlo.is_bitcast:
         return hlo.element_type == hlo.operand.element_type
     return hlo.opcode in _MOVES
 
@@ -104,7 +104,7 @@ def is_worth_as_input(hlo: Instruction, side: "DotProperties | None" = None) -> 
         return True
     if hlo.user_count > 1:
         return False
-    if hlo.opcode == "slice":
+    if hlo.is_slice:
         if all(o.opcode in ("parameter", "constant") for o in hlo.operands):
             return True
         if _is_worth_slicing(hlo, side):
@@ -123,7 +123,7 @@ def _is_worth_slicing(hlo: Instruction, side: "DotProperties | None") -> bool:
         pays = _is_cheap_to_repeat(operand)
     else:
         pays = side.release.products_take_slices and side.contracted <= _LONGEST_SLICED
-    same = all(u.opcode == "slice" and u.sizes == hlo.sizes for u in operand.users)
+    same = all(u.is_slice and u.sizes == hlo.sizes for u in operand.users)
     return operand.user_count > 1 and not same and pays
 
 
@@ -147,7 +147,7 @@ def _input_minus_output(hlo: Instruction) -> int | None:
 def _is_cheap_to_repeat(operand: Instruction) -> bool:
     if operand.opcode in ("parameter", "constant") or is_elementwise(operand):
         return True
-    return all(u.opcode == "slice" for u in operand.users)
+    return all(u.is_slice for u in operand.users)
 
 
 _NEVER = values("tuple get-tuple-element reduce all-reduce all-reduce-start all-reduce-done pad")

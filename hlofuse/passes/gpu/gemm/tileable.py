@@ -140,7 +140,7 @@ class HoistFusedBitcasts(VisitPass):
         body = fusion.fused_computation
         if not self.whole:
             return _hoist(body, list(body.callers))
-        if not any(i.opcode == "dot" and _has_rows_by_columns(i) for i in body):
+        if not any(i.is_dot and _has_rows_by_columns(i) for i in body):
             return False
         trial = filled(Computation(""), body)
         _hoist(trial, [])
@@ -158,7 +158,7 @@ def _has_rows_by_columns(dot: Instruction) -> bool:
 
 
 def _hoist(body: Computation, callers: list[Instruction]) -> bool:
-    dot = next((i for i in body if i.opcode == "dot"), None)
+    dot = next((i for i in body if i.is_dot), None)
     if dot is None:
         return False
     changed = _insert_root_bitcast(dot, callers)
@@ -193,7 +193,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
         return None
     for i in pending:  # grows while it is walked
         operand = shapes[i]
-        if i.opcode == "transpose":
+        if i.is_transpose:
             found = transpose_of_bitcast(i, operand)
             result = found[0] if found is not None else i.shape
         elif i.opcode in _VIEWS or is_elementwise(i):
@@ -406,7 +406,7 @@ class TileableFusion:
         user = view.user
         if user.opcode in _VIEWS:
             return self._sink(self._put(user, user, _view(source, user.shape)))
-        if user.opcode == "transpose":
+        if user.is_transpose:
             found = transpose_of_bitcast(user, source.shape)
             if found is None:
                 return view
@@ -435,10 +435,10 @@ class TileableFusion:
 
 def _may_follow(user: Instruction, fusion: Instruction) -> bool:
     """True for a user that joins no values, reads the product once, and else what exists or is spread."""
-    if user.opcode == "concatenate" or user.operands.count(fusion) > 1:
+    if user.is_concatenate or user.operands.count(fusion) > 1:
         return False
     view = fusion.fused_root
-    if user.opcode == "transpose" and view.opcode in _VIEWS and not _keeps_together(user, view):
+    if user.is_transpose and view.opcode in _VIEWS and not _keeps_together(user, view):
         return False
     bare = [o.past("broadcast").through(*_VIEWS) for o in user.operands if o is not fusion]
     return all(o.opcode in ("parameter", "constant") for o in bare)
@@ -451,7 +451,7 @@ def _keeps_rows_for_reader(x: Instruction) -> bool:
     reader = x.user
     while reader.opcode in _VIEWS and reader.user_count == 1:
         (reader,) = reader.users
-    return is_elementwise(reader) or reader.opcode == "concatenate"
+    return is_elementwise(reader) or reader.is_concatenate
 
 
 def _keeps_together(transpose: Instruction, view: Instruction) -> bool:
@@ -473,7 +473,7 @@ def _path_before(operand: Instruction, taken: Instruction, path: _Path) -> _Path
         if taken.sizes != tracker.source:
             return None
         tracker = deepcopy(tracker)
-        if taken.opcode == "transpose":
+        if taken.is_transpose:
             tracker.transpose_first(taken.dimensions)
             return tracker, number
         back = tracker.inverted()
@@ -494,11 +494,11 @@ def _should_take(
     """`ShouldFuseOperand`."""
     if fusion.operand_count + added_parameters(candidate) > _MOST_OPERANDS:
         return False
-    if original.opcode == "transpose":
+    if original.is_transpose:
         if path is None or (_is_left_to_source(original) and len(path[0].steps()) > 0):
             return False
         return _keeps_rows(candidate, fusion, *path)
-    if original.opcode == "concatenate":
+    if original.is_concatenate:
         along = original.dimension
         whole = all(o.sizes[along] % _TILE == 0 for o in original.operands)
         return whole and path is not None and _is_free(along, fusion, *path)
@@ -569,7 +569,7 @@ def _is_free(dimension: int, fusion: Instruction, tracker: ShapeTracker, number:
 
 
 def _dot_in(fusion: Instruction) -> Instruction:
-    return next(x for x in fusion.fused_computation if x.opcode == "dot")
+    return next(x for x in fusion.fused_computation if x.is_dot)
 
 
 def _are_adjacent(tracker: ShapeTracker, dimensions: tuple[int, ...]) -> bool:
