@@ -309,13 +309,15 @@ def name_bearers(instruction: Instruction) -> Iterator[Instruction]:
 
 
 def _has_metadata(x: Instruction) -> bool:
-    """True if any instruction of the module of `x` has metadata; a text may be stored without."""
+    """True if any metadata in the module of `x` has a name or a line; a text may be stored without."""
     module = x.parent.parent
     if "has_metadata" not in module.findings:
-        module.findings["has_metadata"] = any("metadata" in i.attributes for i in module.instructions())
+        texts = (i.raw("metadata") or "" for i in module.instructions())
+        module.findings["has_metadata"] = any(_NAMED.search(text) for text in texts)
     return bool(module.findings["has_metadata"])
 
 
+_NAMED = re.compile("op_name|source_|stack_frame")
 _EXPANDED = re.compile(r"/((?:scatter|gather)[\w-]*)$")  # JAX's own loops are `while`
 
 

@@ -22,6 +22,7 @@ class OnlineOrder(Struct):
     _edges: int = 0
     _delta: int = 0
     """The limit of edges visited by a backward search: min(edges^(1/2), nodes^(2/3)), rounded up."""
+    _sorted: Computations | None = None  # the answer, until it changes
 
     def copy(self, computations: Mapping[Computation, Computation]) -> "OnlineOrder":
         new = OnlineOrder()
@@ -34,7 +35,9 @@ class OnlineOrder(Struct):
 
     def post_order(self) -> Computations:
         """Callees before callers (`HloModule::MakeComputationPostOrder`)."""
-        return sorted(self._level, key=self._place, reverse=True)
+        if self._sorted is None:
+            self._sorted = sorted(self._level, key=self._place, reverse=True)
+        return self._sorted.copy()
 
     def add(self, computation: Computation) -> None:
         self._level[computation] = 0
@@ -49,6 +52,7 @@ class OnlineOrder(Struct):
     def remove(self, computation: Computation) -> None:
         self._level.pop(computation, None)
         self._index.pop(computation, None)
+        self._sorted = None
 
     def add_edge(self, caller: Computation, callee: Computation) -> None:
         """Add the edge of an instruction of `caller` that calls `callee`."""
@@ -77,6 +81,7 @@ class OnlineOrder(Struct):
     def _move_to_front(self, computation: Computation) -> None:
         self._index[computation] = self._next_index
         self._next_index -= 1
+        self._sorted = None
 
     def _update_delta(self) -> None:
         nodes = len(self._level)

@@ -1,6 +1,7 @@
 """Opcodes by name with their traits, and the few facts about them that the graph itself needs. The names are
 those of XLA's text (`hlo/ir/hlo_opcode.h`) in all releases that hlofuse reads."""
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ OPCODE_FACTS = _read()
 OPCODES = frozenset(OPCODE_FACTS)
 
 
+@cache
 def with_trait(trait: str) -> frozenset[str]:
     """The opcodes that have a trait, such as `elementwise`; ValueError for a trait that none has. Two lists
     of XLA's that differ are two traits, or one of them stays where it is used."""

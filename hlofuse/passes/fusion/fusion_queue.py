@@ -32,7 +32,8 @@ class ReversePostOrderQueue:
         del position[consumer]
         settled = self._settled.get(consumer, ())
         operands = enumerate(consumer.operands)
-        numbers = sorted([(-position[o], k) for k, o in operands if o in position and o not in settled])
+        places = [(-p, k) for k, o in operands if o not in settled and (p := position.get(o)) is not None]
+        numbers = sorted(places)
         return consumer, [k for _, k in numbers]
 
     def fused(self, fusion: Instruction, producer: Instruction) -> None:
