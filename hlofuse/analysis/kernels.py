@@ -312,8 +312,8 @@ def _has_metadata(x: Instruction) -> bool:
     """True if any metadata in the module of `x` has a name or a line; a text may be stored without."""
     module = x.parent.parent
     if "has_metadata" not in module.findings:
-        texts = (i.raw("metadata") or "" for i in module.instructions())
-        module.findings["has_metadata"] = any(_NAMED.search(text) for text in texts)
+        texts = (str(i.raw("metadata")) for i in module.instructions())
+        module.findings["has_metadata"] = any(map(_NAMED.search, texts))
     return bool(module.findings["has_metadata"])
 
 

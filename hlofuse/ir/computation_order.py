@@ -133,7 +133,7 @@ class OnlineOrder(Struct):
         return self._by_id(i.computation for i in computation.callers)
 
     def _callees(self, computation: Computation) -> Computations:
-        return self._by_id(callee for i in computation for _, callee in i.called)
+        return self._by_id(callees(computation))
 
     def _by_id(self, computations: Iterable[Computation | None]) -> Computations:
         own = {c for c in computations if c is not None and c in self._level}

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_constant_effective_scalar, is_fusible
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir import Computation, Instruction, numbered
 from hlofuse.rules.verdict import Figures
 
 
@@ -16,25 +16,23 @@ class ReversePostOrderQueue:
 
     def __init__(self, computation: Computation) -> None:
         self._order: list[Instruction | None] = list(computation.post_order())
-        self._position = {x: k for k, x in enumerate(self._order) if x is not None}
+        self._position = numbered(computation.post_order())
         self._settled = defaultdict[Instruction, set[Instruction]](set)  # Refused to a fusion for good
         self.refused = defaultdict[Instruction, set[Instruction]](set)  # Refused until a user is fused
 
     def next(self) -> tuple[Instruction, list[int]] | None:
         """The next consumer and its operands still queued and not `settled`, the queue's latest first."""
         order, position = self._order, self._position
-        while order and order[-1] is None:
-            order.pop()
-        if not order:
+        consumer = None
+        while order and consumer is None:
+            consumer = order.pop()
+        if consumer is None:
             return None
-        consumer = order.pop()
-        assert consumer is not None
         del position[consumer]
         settled = self._settled.get(consumer, ())
         operands = enumerate(consumer.operands)
         places = [(-p, k) for k, o in operands if o not in settled and (p := position.get(o)) is not None]
-        numbers = sorted(places)
-        return consumer, [k for _, k in numbers]
+        return consumer, [k for _, k in sorted(places)]
 
     def fused(self, fusion: Instruction, producer: Instruction) -> None:
         """`fusion` has just taken `producer` in and is considered next (`OnFusingInstruction`)."""
@@ -63,12 +61,8 @@ def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Inst
         operands = sum(o.element_count for o in dict.fromkeys(producer.operands))
         if operands <= producer.element_count:
             continue
-        if not is_fusible(producer):
-            blocked: Figures | None = {}
-        else:
-            blocked = next(
-                (b for u in producer.users if (b := search.blocked(producer, u)) is not None), None
-            )
+        found = (search.blocked(producer, u) for u in producer.users)
+        blocked = next((b for b in found if b is not None), None) if is_fusible(producer) else {}
         if blocked is not None:
             elements = {"operand_elements": operands, "result_elements": producer.element_count}
             search.unfusible[producer] = {**elements, **blocked}
@@ -77,7 +71,7 @@ def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Inst
 
 def is_effectively_at_most_unary(instruction: Instruction) -> bool:
     """At most one operand is as large as the result, by rank (`EffectivelyAtMostUnary`)."""
-    rank = max((s.true_rank for _, s in instruction.shape.subshapes() if s.is_array), default=0)
+    rank = max((s.true_rank for s in instruction.shape.leaf_shapes), default=0)
     large = 0
     for operand in instruction.operands:
         if operand.opcode in ("broadcast", "iota") or is_constant_effective_scalar(operand):

@@ -150,11 +150,11 @@ class SanitizeConstantNames(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         names = NameUniquer()  # with an underscore where it has a dot
         constants = [i for i in module.instructions() if i.is_constant]
-        wanted = [i.name.translate(_UNDERSCORES).translate(_EXCHANGED) for i in constants]
-        letters = {name[:1] for name in wanted}  # no name that begins with another collides
+        wanted = {i: i.name.translate(_UNDERSCORES).translate(_EXCHANGED) for i in constants}
+        letters = {name[:1] for name in wanted.values()}  # no name that begins with another collides
         others = (i.name.translate(_EXCHANGED) for i in module.instructions() if i.opcode != "constant")
         names.skip(name for name in others if name[:1] in letters)
-        for i, name in zip(constants, wanted, strict=True):
+        for i, name in wanted.items():
             i.name = names.unique(name).translate(_EXCHANGED)
             module.instruction_names.unique(i.name)
         return bool(constants)

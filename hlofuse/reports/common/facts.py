@@ -1,7 +1,7 @@
 """Facts about a replay for several parts of an explanation."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, repeat
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format import fields
 from hlofuse.format.paths import source_in_function
-from hlofuse.ir import Computation, Instruction, Module, Strings, grouped, replace, values
+from hlofuse.ir import Instruction, Module, Strings, grouped, replace, values
 from hlofuse.rules.catalogue import Rule, catalogue
 from hlofuse.trace import Event
 from .lineage import Lineage, is_view, readers, through_views
@@ -48,7 +48,7 @@ class Facts:
         self.launched_after = launched(replay.after)
         self._places: dict[str, Place] = {}
         self._explained: dict[str, dict[CreatedBy, None]] = {}
-        self._launched_computations: dict[Module, frozenset[Computation]] = {}
+        self.launched_computations_of = cache(launched_computations)  # of the module before or after
         self._catalogue = catalogue()
 
     def is_kernel(self, name: str) -> bool:
@@ -202,12 +202,6 @@ class Facts:
             return self.after[name], self.replay.after
         final = self.lineage.final(name)
         return (self.after[final], self.replay.after) if final in self.after else None
-
-    def launched_computations_of(self, module: Module) -> frozenset[Computation]:
-        """The entry and what it runs through control flow, of the module before or after."""
-        if module not in self._launched_computations:
-            self._launched_computations[module] = frozenset(launched_computations(module))
-        return self._launched_computations[module]
 
     def place(self, name: str) -> Place:
         """The location for a reader; only the name for an instruction created and removed by the replay."""
