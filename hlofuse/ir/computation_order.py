@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from .graph import Computation, Computations, Module
+from .graph import Computation, Computations, Module, callees
 
 _NUMBERED = re.compile(r".*\.(\d+)", re.DOTALL)
 
