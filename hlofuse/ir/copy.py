@@ -8,13 +8,8 @@ def copy_module(module: Module) -> Module:
     left), the order of users and of callers and the state of both name uniquers carry over, because XLA's
     decisions depend on all of them. Shapes and attributes are immutable and shared."""
     new = Module(module.name, module.attributes)
-    new.filename = module.filename
-    new.lowered_from = module.lowered_from
-    new.text_note = module.text_note
-    new.unknown = module.unknown
-    new.order_source = module.order_source
-    new.devices = module.devices
-    new.print_options = module.print_options
+    for name in "filename lowered_from text_note unknown order_source devices print_options".split():
+        setattr(new, name, getattr(module, name))
     frames = module._stack_frames
     new._stack_frames = frames if callable(frames) else frames.copy()
     new.instruction_names = module.instruction_names.copy()

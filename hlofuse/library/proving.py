@@ -116,9 +116,7 @@ def _proved(
             is_timed = trial.us_saved is not None or base.us is None
             if trial.helps(base) and (v.tiles is None or is_timed):
                 helpful.append((replace(s, trial=trial), module))
-            elif not is_timed and (
-                trial.helps(base) or _may_gain(base, trial.totals) or trial.gain > (0.0, 0, 0)
-            ):
+            elif not is_timed and (trial.helps(base) or trial.gain > (0.0, 0, 0)):
                 untimed.append(replace(s, trial=trial))
     helpful.sort(key=lambda c: tuple(-x for x in c[0].trial.gain))
     with report.options.listener.activity("comparing values"):
@@ -134,12 +132,6 @@ def _trial(base: Totals, after: Totals) -> Trial:
     """Without a time where more kernels lack one; those that lack one in `base` save at least their bound."""
     trial = trial_of(base, after, COMPILED)
     return trial if after.unknown <= base.unknown else replace(trial, us_saved=None)
-
-
-def _may_gain(base: Totals, after: Totals | None) -> bool:
-    """True where the kernels with a time take less, by enough to wait for those that came without one."""
-    us = after.us if after is not None else None
-    return base.us is not None and us is not None and us < (1 - _LEAST_GAIN) * base.us
 
 
 def _candidates(

@@ -3,7 +3,7 @@
 from .batching import BATCHED
 from .carried import CARRIED, EARLY
 from .chunks import CHUNKS, IN_PARTS
-from .indexing import DRAWN, INDEXING, LAYOUT, PRODUCTS, ROUNDED
+from .indexing import INDEXING, LAYOUT, PRODUCTS, ROUNDED
 from .loops import LOOPS
 from .products import RESTATED
 from .recipe import Recipe
@@ -25,5 +25,5 @@ RECIPES: tuple[Recipe, ...] = (
     *IN_PARTS,
     *ROUNDED,
 )
-WRITTEN = {**RESTATED, **DRAWN, **ROWS, **WINDOWS, **BATCHED, **EARLY, **CHUNKS}
+WRITTEN = {**RESTATED, **ROWS, **WINDOWS, **BATCHED, **EARLY, **CHUNKS}
 """The recipes that are changes of a module before optimizations, by name."""

@@ -4,29 +4,21 @@ from collections.abc import Iterable
 from math import prod
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir import Instruction, Instructions, Shape
+from hlofuse.ir import Instruction, Instructions
 from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import numbers_of
 from .matching import (
-    MIN_ELEMENTS,
     changed_by,
     each,
     is_below_zero,
     is_product,
     only_reader,
-    origins,
     readers,
-    source,
     where,
 )
 from .products import root_for_power
 from .recipe import Finding, Recipe, Situation
-from .written import Rewriting, fold, replace
-
-_ROTATIONS = {6, 13, 15, 16, 17, 24, 26, 29}
-"""Bits by which Threefry rotates words of 32 in its rounds (Salmon et al., SC 2011)."""
-_ROUNDS = 1000  # Operations of Threefry at most; with 20 rounds it has 120
+from .written import fold, replace
 
 
 def _columns(indices: Instruction) -> Instructions:
@@ -60,23 +52,6 @@ def _read_maximum(x: Instruction) -> bool:
         view.replace_all_uses_with(value)
     checked.replace_all_uses_with(make.bitcast(value, checked.shape))
     return True
-
-
-def _draw(x: Instruction) -> bool:
-    """Random bits that Threefry computes from two words of a key come from XLA's own generator."""
-    if {i.opcode for i in x.operands} != {"add"} or x.element_count < MIN_ELEMENTS:
-        return False
-    found = origins(x, _ROUNDS, ("add", "xor", "or", "shift-left", "concatenate"))
-    rotations = {scalar_of(source(i.second)) for i in found if i.opcode == "shift-left"}
-    spread = [source(i) for i in found if i.is_broadcast]
-    key = next((i for i in spread if i.element_count == 1 and not i.is_constant), None)
-    if rotations != _ROTATIONS or key is None:
-        return False
-    wide = make.resized(x, make.convert(x, key, "u64"), [1])
-    state = make.concatenate(x, [wide, wide], 0)
-    shape = Shape.tuple_of([state.shape, x.shape])
-    bits = make.add(x, "rng-bit-generator", shape, [state], algorithm="rng_default")
-    return replace(x, make.get_tuple_element(x, bits, 1))
 
 
 INDEXING = (
@@ -194,10 +169,7 @@ PRODUCTS = (
     Recipe("attention-by-cudnn", "Call jax.nn.dot_product_attention with cudnn"),
     Recipe("distances-by-a-product", "Compute distances as |a|² + |b|² − 2 a·b"),
 )
-DRAWN = {"bits-by-rbg": Rewriting("xor concatenate", _draw, "tpu", draws=True)}
-"""A TPU has a generator of random bits."""
 ROUNDED = (
-    Recipe("bits-by-rbg", 'Draw by jax.random.key(seed, impl="rbg"): other random numbers'),
     Recipe("multiply-in-tf32", "Leave the precision of products to XLA"),
     Recipe("multiply-in-bfloat16", "Multiply in bfloat16"),
     Recipe("attention-in-bfloat16", "Call cuDNN's attention in bfloat16"),

@@ -423,20 +423,18 @@ def _extreme(x: Instruction) -> bool:
 
 
 _NUMBERS = values("s32 s64 u32 u64")  # as high as an array is long
-_CHOOSING = values("parameter compare and or not select tuple")
 
 
 def _argmax_below(x: Instruction) -> bool:
     """The largest element is searched before growing functions, and without what is added to all."""
     values, *others = x.operands
-    chooses = all(i.opcode in _CHOOSING for i in x.to_apply.instructions)
-    if not chooses or {e.raw("index") for e in x.users} != {"1"}:
+    if len(others) != 3 or not _takes_largest(x.to_apply) or {e.raw("index") for e in x.users} != {"1"}:
         return False
     below = values
     while _grows(below) and all(spread(o)[1][d] is None for o in below.operands[1:] for d in x.dimensions):
         below = below.operand
     is_same = below is values or below.element_type != values.element_type
-    if is_same or scalar_of(others[len(others) // 2]) != -inf:
+    if is_same or scalar_of(others[1]) != -inf:
         return False
     x.replace_operand(0, below)
     return True

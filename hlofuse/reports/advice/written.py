@@ -397,7 +397,6 @@ class Rewriting(Record):
     backend: str = ""  # The only backend on which it can be made
     rough: str = ""  # Kernels that it brings whose time rests on one measurement of one shape
     rounds: bool = False  # Values lose digits: it is stated apart from what keeps them
-    draws: bool = False  # Values are other random numbers
     is_timed: bool = True
     """False where JAX computes more in each iteration than the change does: a small gain may be a loss."""
 

@@ -170,7 +170,7 @@ def tile_lines(t: Tiles, of: Totals) -> Iterator[str]:
     if t.random and of.us:
         us, kernels = sum(r["time_us"] for r in t.random), plural(len(t.random), "kernel")
         time = f"{us_text(us)} ({100 * us / of.us:.0f}%), most{_where(t.random[0])}"
-        yield f"Random bits: {kernels}, {time}; rbg may draw other bits in less: hlofuse recipe bits-by-rbg"
+        yield f"Random bits: {kernels}, {time}; jax.random.key(seed, impl='rbg') may take less (other bits)"
 
 
 def _where(row: _Row) -> str:
