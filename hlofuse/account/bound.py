@@ -84,7 +84,7 @@ def _border(kernels: set[Instruction]) -> int:
             while place in updated:
                 place, new = updated[place]
                 size -= new
-            if place[0] not in kernels and place[0].opcode != "constant":
+            if place[0] not in kernels and not place[0].is_constant:
                 read[place] = max(read.get(place, 0), size)
         leaving = _leaving(kernel, kernels)
         written += sum(size for k, size in writes.items() if leaving is None or k in leaving)

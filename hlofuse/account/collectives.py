@@ -308,14 +308,14 @@ def resharding_of(
 
 def _is_move(fusion: Instruction) -> bool:
     """True for a fusion that only brings one array into another order."""
-    if fusion.opcode != "fusion" or fusion.operand_count != 1:
+    if not fusion.is_fusion or fusion.operand_count != 1:
         return False
     return all(i.opcode in _MOVES or i.is_parameter for i in fusion.fused_computation)
 
 
 def _share_read_by(user: Instruction, value: Instruction) -> int | None:
     """One in how many elements of `value` its user reads by the device's number; None if it reads others."""
-    pending, is_fused = [(value, [user])], user.opcode == "fusion"
+    pending, is_fused = [(value, [user])], user.is_fusion
     if is_fused:
         read = zip(user.fused_computation.parameters, user.operands, strict=True)
         pending = [(p, p.users) for p, o in read if o is value]

@@ -304,12 +304,12 @@ def _row_work(kernel: Instruction) -> Work:
     if root is kernel or root.opcode != "select" or not root.rank or not root.element_count:
         return {}
     test = root.operand
-    if test.opcode != "broadcast" or test.operand.opcode != "compare":
+    if not test.is_broadcast or test.operand.opcode != "compare":
         return {}
     minor, compared = root.minor_to_major[0], test.operand
     opcodes = {o.opcode if o.past("broadcast").rank else "" for o in compared.operands}
     remaining = without_views(root.operands[{"NE": 1, "EQ": 2}.get(str(compared.raw("direction")), 0)])
-    if opcodes != {"", "iota"} or remaining.opcode != "parameter" or minor in test.dimensions:
+    if opcodes != {"", "iota"} or not remaining.is_parameter or minor in test.dimensions:
         return {}
     given = kernel.operands[remaining.parameter_number]
     stored = (k for k, o in enumerate(state.root.operands) if o is kernel)
@@ -333,7 +333,7 @@ def _updated(kernel: Instruction) -> Work:
     is_plain = root is kernel or value.is_parameter
     if value.opcode == "select" and array in value.operands[2].operands:  # asks whether it is inside
         value = without_views(value.second)
-    if not is_plain and value.opcode != "parameter" and math.prod(part) == 1:
+    if not is_plain and not value.is_parameter and math.prod(part) == 1:
         inside = reach([value], lambda i: i.operands)
         given = (x for x in inside if x.is_parameter and x not in place)
         read = {kernel.operands[x.parameter_number] for x in given}

@@ -86,7 +86,7 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
 
 def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int, int]]:
     """Bytes that a kernel has to read of each operand, and to write of each result by index."""
-    if kernel.opcode != "fusion":
+    if not kernel.is_fusion:
         updated = {kernel} if kernel.opcode in _UPDATES else set()
         reads = {o: _read_by(kernel, o, updated) or 0 for o in kernel.operands}
         return reads, {0: _bytes_written(kernel, updated)}

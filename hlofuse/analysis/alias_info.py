@@ -29,7 +29,7 @@ class AliasInfo:
 
     def in_place_pairs(self, x: Instruction) -> list[InPlacePair]:
         """Operands that are overwritten with a result (`GetInPlaceInputOutputPairs`)."""
-        if x.opcode != "fusion":
+        if not x.is_fusion:
             return in_place_pairs(x, self._release) if x.opcode in _MAY_BE_IN_PLACE else []
         pairs = self._of_fusions.get(x)
         if pairs is None:

@@ -82,7 +82,7 @@ def is_elementwise_on_operand(instruction: Instruction, number: int) -> bool:
     """Elementwise as far as the operand at `number` is concerned (`IsElementwiseOnOperand`)."""
     if instruction.opcode == "dynamic-update-slice":
         return number == 0
-    if instruction.opcode != "fusion":
+    if not instruction.is_fusion:
         return is_elementwise(instruction)
     start = instruction.fused_computation.parameters[number]
     queue = deque([start])

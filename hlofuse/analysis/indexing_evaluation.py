@@ -17,7 +17,7 @@ class IndexingEvaluation:
         self._users: dict[Instruction, set[Instruction]] = {self._operand_of(fusion.fused_root): {fusion}}
         self._count: dict[Instruction, int] = {fusion: 1}
         for inner in reversed(fusion.fused_computation.post_order()):
-            if inner.opcode != "parameter":
+            if not inner.is_parameter:
                 self._enter(inner)
 
     def emitted(self, operand: Instruction) -> int:

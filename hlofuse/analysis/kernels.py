@@ -124,7 +124,7 @@ class _Counter(Struct, eq=False):
                 return None
             offset = right.offset if x.opcode == "add" else -right.offset
             return _Linear(left.counts or right.counts, left.offset + offset)
-        if x.opcode != "parameter" or _only_caller(x) is not self._loop or self._loop is None:
+        if not x.is_parameter or _only_caller(x) is not self._loop or self._loop is None:
             return None
         if self._is_carried(self._loop, index):
             return _Counter(None, self.types).linear(self._loop.operand, index)
@@ -249,7 +249,7 @@ def computed_in(fusion: Instruction) -> Iterator[Instruction]:
     for i in fusion.fused_computation:
         if i.is_fusion and i.called:
             yield from computed_in(i)
-        elif i.opcode != "parameter":
+        elif not i.is_parameter:
             yield i
 
 
@@ -396,7 +396,7 @@ def _launched_by(instruction: Instruction, launched: dict[Computation, int]) -> 
 
 def runs_in(caller: Instruction, attribute: str) -> bool:
     """True if what `caller` calls by this attribute runs: not the condition of a loop of known trip count."""
-    return caller.opcode != "while" or attribute == "body" or trip_count_of(caller) is None
+    return not caller.is_while or attribute == "body" or trip_count_of(caller) is None
 
 
 # How often a loop runs: as XLA found out (`known_trip_count` of its backend configuration), or counted.

@@ -177,7 +177,7 @@ def plain_copies(fusion: Instruction) -> int:
     """The results, where each is a copy of an input with the same layout; 0 for any other fusion."""
     outputs = fusion.fused_root.outputs
     for output in outputs:
-        if output.opcode != "copy" or output.operand.opcode != "parameter":
+        if output.opcode != "copy" or not output.operand.is_parameter:
             return 0
         if output.operand.minor_to_major != output.minor_to_major:
             return 0

@@ -154,7 +154,7 @@ def _minimum_memory(
     sizes: _Sizes,
 ) -> int:
     """The most bytes alive at once, without gaps (`HeapSimulator::MinimumMemoryForModule`)."""
-    values = [v for v in live.ranges if v.instruction.opcode != "constant"]
+    values = [v for v in live.ranges if not v.instruction.is_constant]
     changes = Counter[int]()
     for block in HeapSimulation(values, alias, live, sizes, info).blocks:
         for start, end in zip(block.starts, block.ends, strict=True):

@@ -14,10 +14,10 @@ _OFFSET_OPCODES = values("parameter constant add subtract multiply compare selec
 def copied_slice(kernel: Instruction) -> Instruction | None:
     """The slice, if the kernel is one plain slice of a contiguous piece (`AnalyzeStaticSliceCopyFusion`)."""
     root = _root(kernel)
-    if root is None or root.opcode != "slice":
+    if root is None or not root.is_slice:
         return None
     source = root.operand
-    if kernel.is_fusion and source.opcode != "parameter":
+    if kernel.is_fusion and not source.is_parameter:
         return None
     same_order = source.minor_to_major == root.minor_to_major
     return root if same_order and has_byte_strides(source.shape) and is_contiguous_slice(root) else None
@@ -68,7 +68,7 @@ def is_contiguous_slice(slice_: Instruction) -> bool:
 
 
 def _root(kernel: Instruction) -> Instruction | None:
-    if kernel.opcode != "fusion":
+    if not kernel.is_fusion:
         return kernel
     return None if kernel.fusion_kind == "kCustom" else kernel.fused_root
 
@@ -120,7 +120,7 @@ def _is_input(kernel: Instruction, instruction: Instruction) -> bool:
 
 def _has_constant_offsets(kernel: Instruction, offsets: Instructions) -> bool:
     """Scalar expressions of parameters and constants (`BuildOffsetExpr`)."""
-    if kernel.opcode != "fusion":
+    if not kernel.is_fusion:
         return True  # its operands become parameters
     nodes = reach(map(without_views, offsets), lambda x: map(without_views, x.operands))
     return all(x.opcode in _OFFSET_OPCODES and not x.rank for x in nodes)

@@ -407,7 +407,7 @@ def _common_operations(first: Compilation, second: Compilation) -> Iterator[tupl
         sides.append({})
         for x in run.final.instructions():
             fused = at_fusion.get(run.names_at_fusion.get(x.name, ""))
-            name = own_name(fused.origin) if fused is not None and x.opcode != "fusion" else None
+            name = own_name(fused.origin) if fused is not None and not x.is_fusion else None
             if name is not None:
                 sides[-1].setdefault(name, x)
     for name, x in sides[0].items():

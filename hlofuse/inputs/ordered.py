@@ -32,7 +32,7 @@ def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
         ids_here = ids.computations.get(computation.name) if ids is not None else None
         order = []
         for i in list(computation):
-            if i.opcode != "get-tuple-element":
+            if not i.is_get_tuple_element:
                 order.append(i)
                 if i.is_tuple:
                     order += _elements(i, ids_here)
@@ -48,7 +48,7 @@ def _name_elements(module: Module) -> None:
     """Name elements as a front end does: an operation's results have the numbers after its own."""
     taken = {i.name for i in module.instructions()}
     for element in module.instructions():
-        if element.opcode != "get-tuple-element":
+        if not element.is_get_tuple_element:
             continue
         source, index = element.operand, element.tuple_index
         match = _NUMBERED.fullmatch(source.name)
@@ -95,7 +95,7 @@ def _changed(body: Computation) -> list[int]:
     return [
         k
         for k, x in enumerate(body.root.operands)
-        if x.opcode != "get-tuple-element" or x.operand.opcode != "parameter" or x.tuple_index != k
+        if not x.is_get_tuple_element or not x.operand.is_parameter or x.tuple_index != k
     ]
 
 
@@ -199,7 +199,7 @@ def in_named_order(module: Module) -> None:
     """Put the operations in the order of their numbers, operands first, unless names contradict it. So does
     a text in an order that XLA would not print: it was written by hand, and XLA's ids follow the text."""
     for computation in module.computations:
-        has_all_names = all(x.opcode != "get-tuple-element" for x in computation)
+        has_all_names = all(not x.is_get_tuple_element for x in computation)
         is_by_hand = has_all_names and [*computation] != computation.post_order()
         order = _ordered(computation) if not is_by_hand else None
         if order is not None:

@@ -250,7 +250,7 @@ def _lowered_evidence(module: Module) -> str | None:
             return f"has fusion {printable(i.name)}, created by passes before fusion"
         if i.opcode == "copy" and i.shape != i.operand.shape:
             return f"{printable(i.name)} copies to another layout, which only passes choose"
-        if i.opcode != "parameter" and _RENAMED.fullmatch(i.name):
+        if not i.is_parameter and _RENAMED.fullmatch(i.name):
             return f"XLA:GPU renamed {printable(i.name)}, which it does just before fusion"
     return None
 

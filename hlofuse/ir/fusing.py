@@ -287,9 +287,7 @@ class Inside:
         body = producer.fused_computation
         instructions = body.instructions
         self.names = [inner.name for inner in instructions]
-        self.inner = [
-            inner for inner in instructions if inner.opcode != "parameter" and inner is not body.root
-        ]
+        self.inner = [inner for inner in instructions if not inner.is_parameter and inner is not body.root]
         """Without the root, for which there is the parameter by which the consumer reads the fusion."""
         self.order = body.post_order(but_for=body.parameters, starts=(body.root,))
         if len(self.order) <= len(self.inner):  # it has dead code

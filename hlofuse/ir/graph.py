@@ -671,7 +671,7 @@ class Computation:
         """The fusion instruction whose body this is (`FusionInstruction`)."""
         callers = self._callers
         for caller in callers if isinstance(callers, dict) else (callers,):
-            if caller is not None and caller.opcode == "fusion":
+            if caller is not None and caller.is_fusion:
                 return caller
         return None
 

@@ -40,7 +40,7 @@ def is_safely_removable(instruction: Instruction, *, ignore_control_dependencies
     """True if no instruction waits for it and no caller would have to follow (`IsSafelyRemovable`)."""
     if not ignore_control_dependencies and instruction.has_control_dependencies:
         return False
-    return instruction.opcode != "parameter" or instruction.fusion_around is not None
+    return not instruction.is_parameter or instruction.fusion_around is not None
 
 
 def remove_with_unused_operands(
@@ -52,7 +52,7 @@ def remove_with_unused_operands(
     computation = instruction.computation
     if computation is None or not is_dead(instruction):
         raise ValueError(f"{instruction.name} is still in use")
-    if instruction._control is None and instruction.opcode != "parameter":
+    if instruction._control is None and not instruction.is_parameter:
         for operand in instruction.operands:
             if operand.user_count < 2:
                 break

@@ -62,7 +62,7 @@ class UniqueIds(Struct):
 def _name_elements(computation: Computation, ids: ComputationIds) -> None:
     """Name the get-tuple-elements that the text folded into operands."""
     for instruction in computation:
-        if instruction.opcode != "get-tuple-element" or instruction.name in ids.by_name:
+        if not instruction.is_get_tuple_element or instruction.name in ids.by_name:
             continue
         source = ids.by_name.get(instruction.operand.name)
         existing = ids.elements.get((source, instruction.tuple_index)) if source is not None else None

@@ -159,7 +159,7 @@ def _drop_results(module: Module, places: Sequence[str]) -> None:
 
 
 def _cuttable(module: Module) -> list[str]:
-    return [i.name for i in reversed(module.entry.post_order()) if i.opcode != "parameter"]
+    return [i.name for i in reversed(module.entry.post_order()) if not i.is_parameter]
 
 
 def _cut(module: Module, names: Sequence[str]) -> None:
@@ -167,7 +167,7 @@ def _cut(module: Module, names: Sequence[str]) -> None:
     entry = module.entry
     for x in [i for i in entry.post_order() if i.name in set(names)]:
         if x.is_root:
-            entry.root = next((o for o in x.operands if o.opcode != "parameter"), x)
+            entry.root = next((o for o in x.operands if not o.is_parameter), x)
             continue
         name = module.instruction_names.unique(f"p.{x.name}")
         x.replace_all_uses_with(entry.append_parameter(name, x.shape))

@@ -182,7 +182,7 @@ def _hbm_equivalent(x: Instruction, machine: object) -> float:
     size = x.shape.buffer_size
     if x.opcode in ("dot", "convolution"):
         return 2 * size if isinstance(machine, TpuDevice) and size >= machine.vmem_size else 0
-    if x.opcode != "reshape" or x.shape.is_effective_scalar:
+    if not x.is_reshape or x.shape.is_effective_scalar:
         return 0
     (short, old), (long, new) = sorted((s.rank, s.dimensions[-1:]) for s in (x.shape, x.operand.shape))
     is_copy = old != new and (1,) not in (old, new) and (short > 1 or (long > 1 and new != (128,)))

@@ -45,7 +45,7 @@ class KernelKeys(Keys):
             keys[x] = self._in_module(x, keys, module)
         # Everything in it counts, also what the root does not need. An element of a tuple counts where it
         # is used: XLA's texts write no line for it, nor tell two equal ones apart.
-        written = [x for x in order if x.opcode != "get-tuple-element" or x.is_root]
+        written = [x for x in order if not x.is_get_tuple_element or x.is_root]
         content = tuple(sorted(keys[x] for x in written))
         module.computations[computation] = self.number(("computation", keys[computation.root], content))
         module.orders[computation] = written
@@ -109,7 +109,7 @@ class KernelKeys(Keys):
         return self.number((self._alone_operation(fusion), fusion.operand_count, root))
 
     def _alone_operation(self, x: Instruction) -> Hashable:
-        called = tuple([self.computation(c) for _, c in x.called]) if x.opcode != "fusion" else ()
+        called = tuple([self.computation(c) for _, c in x.called]) if not x.is_fusion else ()
         return (x.opcode, result(x).key, self.attributes(x.attributes), payload(x), called)
 
 
@@ -142,7 +142,7 @@ _NO_WORK = with_trait("free")
 def outline(kernel: Instruction) -> Hashable:
     """The loosest key: operations by opcode, and the elements of the results."""
     sizes = tuple(sorted(leaf.element_count for leaf in kernel.shape.leaf_shapes))
-    if kernel.opcode != "fusion" or not kernel.called:
+    if not kernel.is_fusion or not kernel.called:
         return kernel.opcode, sizes
     opcodes = Counter(x.opcode for x in computed_in(kernel) if x.opcode not in _NO_WORK)
     if opcodes.total() == 1:

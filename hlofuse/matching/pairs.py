@@ -412,7 +412,5 @@ class _Counterparts:
 
 def _left(computation: Computation, paired: Container[Instruction]) -> Instructions:
     return [
-        x
-        for x in computation.post_order()
-        if x not in paired and (x.users or x.opcode != "get-tuple-element")
+        x for x in computation.post_order() if x not in paired and (x.users or not x.is_get_tuple_element)
     ]

@@ -265,10 +265,10 @@ def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
 
 
 def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
-    if x.opcode != "broadcast" or not is_of_program(x):
+    if not x.is_broadcast or not is_of_program(x):
         return False
     source = x.operand
-    if source.opcode != "bitcast" and source.sizes:
+    if not source.is_bitcast and source.sizes:
         return True  # two broadcasts, a reshape between them, became one
     return not source.sizes and source not in e.named and e.are_missing_before(x)
 
@@ -364,7 +364,7 @@ def _sources(x: Instruction) -> Instructions:
 
 def _by_id(computation: Computation, named: frozenset[Instruction]) -> Instructions:
     evidence = Evidence(computation, named)
-    phases = {x: phase_of(evidence, x) for x in computation if x.opcode != "parameter"}
+    phases = {x: phase_of(evidence, x) for x in computation if not x.is_parameter}
     phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
     add_recreated(phases)
     parameters = [x for x in computation if x not in phases]

@@ -80,7 +80,7 @@ def is_without_op_name(x: Instruction) -> bool:
 def is_of_program(x: Instruction) -> bool:
     """True if it has the name of the framework's operation, not one from a pass and its opcode."""
     op_name = x.op_name
-    return bool(op_name) and x.opcode != "parameter" and _is_named_after(x.name, op_name or "", x.opcode)
+    return bool(op_name) and not x.is_parameter and _is_named_after(x.name, op_name or "", x.opcode)
 
 
 @lru_cache(maxsize=_CACHED)

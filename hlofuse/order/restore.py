@@ -115,7 +115,7 @@ def spent_fusion_names(module: Module) -> int:
         if match := _SOFTMAX.fullmatch(computation.name):
             softmax = max(softmax, int(match[1] or 0) + 1)
         for instruction in computation:
-            if instruction.opcode != "fusion":
+            if not instruction.is_fusion:
                 continue
             if match := _SOFTMAX.fullmatch(instruction.name):
                 softmax = max(softmax, int(match[1] or 0) + 1)

@@ -68,7 +68,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
         return False
     if fusion.has_control_dependencies or not fusion.users:
         return False
-    if any(u.opcode != "get-tuple-element" for u in fusion.users):
+    if any(not u.is_get_tuple_element for u in fusion.users):
         return False
     used = {u.tuple_index for u in fusion.users}
     used |= {k for k, o in enumerate(root.operands) if has_side_effect(o)}
@@ -127,7 +127,7 @@ class TupleSimplifier(Pass):
 
 def _whole_tuple(instruction: Instruction) -> Instruction | None:
     elements = instruction.operands
-    if any(e.opcode != "get-tuple-element" or e.tuple_index != k for k, e in enumerate(elements)):
+    if any(not e.is_get_tuple_element or e.tuple_index != k for k, e in enumerate(elements)):
         return None
     sources = {e.operand for e in elements}
     source = sources.pop() if len(sources) == 1 else None

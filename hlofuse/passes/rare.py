@@ -109,7 +109,7 @@ class MapInliner(Pass):
 
 def _inline(x: Instruction) -> bool:
     root = x.to_apply.root
-    if root.is_fusion or any(o.opcode != "parameter" for o in root.operands):
+    if root.is_fusion or any(not o.is_parameter for o in root.operands):
         return False
     if root.is_parameter:
         new = x.operands[root.parameter_number]

@@ -115,7 +115,7 @@ class AssociativeScanRewriter(VisitPass):
         of_one = raw("num_carries") == "1" and scan.operand_count == 2
         if raw("is_associative") != "true" or raw("is_reverse") == "true" or not of_one or scan.is_root:
             return False
-        if any(u.opcode != "get-tuple-element" or u.tuple_index for u in scan.users if u.users or u.is_root):
+        if any(not u.is_get_tuple_element or u.tuple_index for u in scan.users if u.users or u.is_root):
             return False
         source, start = scan.operands
         start = start.through("broadcast", "reshape")

@@ -95,7 +95,7 @@ class _PanelBuilder(Struct):
         for i in self.plan.computation:
             if i.is_constant and (overview or i.shape.is_effective_scalar) and not i.is_root:
                 self.written[i] = constant_text(i)
-            elif i.opcode != "parameter" or i.is_root or i.is_tuple or i in plan.marked:
+            elif not i.is_parameter or i.is_root or i.is_tuple or i in plan.marked:
                 continue
             elif overview or i.user_count > CROWD:
                 self.written[i] = shorten(value_title(i), 16)
@@ -216,7 +216,7 @@ class _PanelBuilder(Struct):
             self._place(fusion, self._box(fusion))
 
     def _spreads_constant(self, i: Instruction) -> bool:
-        if i.opcode != "broadcast" or i.is_root or not i.users or i in self.plan.marked:
+        if not i.is_broadcast or i.is_root or not i.users or i in self.plan.marked:
             return False
         return i.operand in self.written
 

@@ -123,7 +123,7 @@ def _look_up_names(module: Module, names: Iterable[str]) -> tuple[set[Instructio
         found = lookup(module, name)
         if isinstance(found, Computation) and found.fusion is not None:
             found = found.fusion
-        if isinstance(found, Instruction) and found.opcode != "fusion":
+        if isinstance(found, Instruction) and not found.is_fusion:
             if not found.called:
                 raise HlofuseError(f"{shorten(name, 80)!r} calls no computation: nothing to open")
             things.update(found.called_computations)

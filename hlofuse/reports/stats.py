@@ -116,7 +116,7 @@ def statistics(
 
 def operations_inside(instruction: Instruction) -> int:
     """Operations a kernel holds, parameters, constants and tuples not counted."""
-    if instruction.opcode != "fusion":
+    if not instruction.is_fusion:
         return 1
     free = with_trait("free")
     return sum(i.opcode not in free for i in instruction.fused_computation)

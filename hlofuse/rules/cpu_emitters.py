@@ -73,7 +73,7 @@ def fft(kernel: Instruction) -> Answer:
 
 
 def _library_fusion(kernel: Instruction, kind: str) -> Answer:
-    if kernel.opcode != "fusion" or f'"{kind}"' not in (kernel.raw("backend_config") or ""):
+    if not kernel.is_fusion or f'"{kind}"' not in (kernel.raw("backend_config") or ""):
         return None
     heavy = next((i for i in kernel.fused_computation if i.opcode in ("dot", "convolution", "reduce")), None)
     if heavy is None:
@@ -82,7 +82,7 @@ def _library_fusion(kernel: Instruction, kind: str) -> Answer:
 
 
 def _dot(kernel: Instruction, wanted: str) -> Answer:
-    if kernel.opcode != "dot":
+    if not kernel.is_dot:
         return None
     strategy, because = dot_strategy(kernel)
     return {"because": because} if strategy == wanted else None
@@ -133,7 +133,7 @@ def in_place_update(kernel: Instruction) -> Answer:
 
 @runner("EC025", "The loop emitter", runs="loop emitter")
 def loop(kernel: Instruction) -> Answer:
-    if kernel.opcode != "fusion":
+    if not kernel.is_fusion:
         return None
     found = {"result": _result(kernel)}
     because = why_not_tiled(kernel) if kernel.fusion_kind == "kLoop" else None
@@ -157,11 +157,11 @@ def _concatenate_hero(kernel: Instruction) -> Instruction | None:
     start = kernel.fused_root
     if start.opcode == "tuple":
         return None
-    while _is_intermediate(start, 1) and start.operand.opcode != "parameter":
+    while _is_intermediate(start, 1) and not start.operand.is_parameter:
         start = start.operand
 
     def above(x: Instruction) -> InstructionSequence:
-        return x.operands if x.opcode != "concatenate" and _is_intermediate(x, 3) else ()
+        return x.operands if not x.is_concatenate and _is_intermediate(x, 3) else ()
 
     found = [x for x in reach([start], above) if x.is_concatenate]
     if len(found) != 1:
@@ -193,7 +193,7 @@ def copy(kernel: Instruction) -> Answer:
 
 @runner("EC032", "A concatenate as one memcpy per part", runs="memcpy kernel")
 def concatenate_alone(kernel: Instruction) -> Answer:
-    if kernel.opcode != "concatenate":
+    if not kernel.is_concatenate:
         return None
     return {"joins": f"{kernel.operand_count} along dimension {kernel.dimension}"}
 

@@ -28,7 +28,7 @@ MAX_VECTOR_BYTES = Knob("cpu-max-fused-dot-vector", 16 * 1024)
 )
 def small_vector_dot(pair: CandidatePair) -> Answer:
     consumer = pair.consumer
-    if consumer.opcode != "dot" or consumer.rank > 1:
+    if not consumer.is_dot or consumer.rank > 1:
         return None
     limit = pair.state.settings.value(MAX_VECTOR_BYTES)
     for number, other in ((1, 0), (0, 1)):
@@ -73,7 +73,7 @@ def skipped_consumer(pair: CandidatePair) -> bool:
 )
 def non_scalar_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
-    if producer.opcode != "constant" or producer.shape.is_effective_scalar:
+    if not producer.is_constant or producer.shape.is_effective_scalar:
         return None
     return {"elements": producer.element_count, "bytes": producer.byte_size}
 
@@ -92,7 +92,7 @@ MAX_CONSTANT_BYTES = Knob("cpu-max-fused-constant", 10_000)
 def large_constant(pair: CandidatePair) -> Answer:
     producer = pair.producer
     limit = pair.state.settings.value(MAX_CONSTANT_BYTES)
-    if producer.opcode != "constant" or producer.byte_size <= limit:
+    if not producer.is_constant or producer.byte_size <= limit:
         return None
     return {"bytes": producer.byte_size, "limit_bytes": int(limit)}
 
@@ -113,7 +113,7 @@ def producer_not_loop_fusible(pair: CandidatePair) -> Answer:
     message="Not fusing: insufficient non-constant nodes.",
 )
 def constant_alone(pair: CandidatePair) -> bool:
-    return pair.producer.is_constant and pair.consumer.opcode != "fusion"
+    return pair.producer.is_constant and not pair.consumer.is_fusion
 
 
 @condition(
@@ -180,7 +180,7 @@ ALLOWED_CODE_DUPLICATION = Knob("code-duplication-limit", 15)
 def inefficient_concatenate(pair: CandidatePair) -> Answer:
     settings = pair.state.settings
     for x in (pair.producer, pair.consumer):
-        if x.opcode != "concatenate":
+        if not x.is_concatenate:
             continue
         dimension = x.dimension
         size = x.sizes[dimension]
@@ -203,7 +203,7 @@ def inefficient_concatenate(pair: CandidatePair) -> Answer:
     message="Fusion is not profitable.",
 )
 def reused_expensive_producer(pair: CandidatePair) -> Answer:
-    return recomputation(pair) if pair.producer.opcode != "fusion" else None
+    return recomputation(pair) if not pair.producer.is_fusion else None
 
 
 @condition(
@@ -214,7 +214,7 @@ def reused_expensive_producer(pair: CandidatePair) -> Answer:
     knobs=(MAX_REDUCTIONS,),
 )
 def too_many_reductions(pair: CandidatePair) -> Answer:
-    if pair.consumer.opcode != "fusion" or pair.producer.opcode != "reduce":
+    if not pair.consumer.is_fusion or not pair.producer.is_reduce:
         return None
     count = sum(x.is_reduce for x in pair.consumer.fused_computation)
     return {"reductions": count} if count > pair.state.settings.value(MAX_REDUCTIONS) else None
@@ -228,7 +228,7 @@ def too_many_reductions(pair: CandidatePair) -> Answer:
 )
 def code_duplication(pair: CandidatePair) -> Answer:
     producer, consumer, state = pair.producer, pair.consumer, pair.state
-    if not state.may_duplicate or consumer.opcode != "fusion":
+    if not state.may_duplicate or not consumer.is_fusion:
         return None
     limit = state.settings.value(ALLOWED_CODE_DUPLICATION)
     return duplication(state.evaluation(consumer), producer, limit, state.uses)

@@ -66,7 +66,7 @@ def updated_operand(consumer: Instruction) -> Instruction | None:
     """The array that a scatter, or a kernel that ends in one, updates in place; None for anything else."""
     if not is_scatter_fusion(consumer):
         return None
-    if consumer.opcode != "fusion":
+    if not consumer.is_fusion:
         return consumer.operand
     inner = consumer.fused_root.operand
     return consumer.operands[inner.parameter_number] if inner.is_parameter else None

@@ -80,7 +80,7 @@ def epilogue_not_a_chain(pair: GpuPair) -> Answer:
     consumer, atom = pair.consumer, pair.state.model.atoms.atom
     body = list(consumer.fused_computation) if consumer.is_fusion else [consumer]
     for inner in body:
-        if inner.opcode != "parameter" and not atom(inner).intermediate_chain:
+        if not inner.is_parameter and not atom(inner).intermediate_chain:
             return {"operation": inner.name}
     return None
 
@@ -144,7 +144,7 @@ def producer_has_several_results(pair: GpuPair) -> bool:
 @condition("GI019", "A constant does not start a kernel", message="not fusing constant")
 def constant_stays(pair: GpuPair) -> Answer:
     producer = pair.producer
-    if producer.opcode != "constant":
+    if not producer.is_constant:
         return None
     if producer.shape.is_effective_scalar and pair.consumer.is_fusion:
         return None
@@ -218,7 +218,7 @@ def creates_heavy_computation(pair: GpuPair) -> Answer:
     heavy = next((x for x in body if _is_heavy(x, pair)), None)
     if heavy is None:
         return None
-    if consumer.opcode != "fusion":
+    if not consumer.is_fusion:
         return {"heavy": heavy.name} if _reads_repeatedly(consumer) else None
     start = consumer.parameter_of(producer)
     repeated_by = next(filter(_reads_repeatedly, reach([start], lambda x: x.users)), None)
@@ -233,7 +233,7 @@ def creates_heavy_computation(pair: GpuPair) -> Answer:
 )
 def code_duplication(pair: GpuPair) -> Answer:
     state = pair.state
-    if pair.consumer.opcode != "fusion":
+    if not pair.consumer.is_fusion:
         return None
     limit = state.settings.value(ALLOWED_CODE_DUPLICATION)
     return duplication(state.evaluation(pair.consumer), pair.producer, limit, state.uses)

@@ -111,7 +111,7 @@ def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
     """The slice through which `reader` sees all it sees of `parent` (`FindUniqueSlice`)."""
     if reader.is_slice:
         return reader
-    if reader.opcode != "fusion":
+    if not reader.is_fusion:
         return None
     found: Instruction | None = None
     for number, operand in enumerate(reader.operands):

@@ -186,7 +186,7 @@ def _seen_through(outer: Instruction, operand: Instruction) -> Instruction:
 
 
 def _integer(instruction: Instruction) -> int | None:
-    if instruction.opcode != "constant":
+    if not instruction.is_constant:
         return None
     value = instruction.literal.scalar
     return int(value) if isinstance(value, int) else None
@@ -269,7 +269,7 @@ def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair)
 
 
 def _elementwise_producer(producer: Instruction, consumer: Instruction, in_place: InPlacePair) -> Decision:
-    if consumer.opcode != "fusion":
+    if not consumer.is_fusion:
         return None
     body = consumer.fused_computation
     root, _ = follow_tuples(body.root, in_place.output_index)

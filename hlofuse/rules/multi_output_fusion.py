@@ -50,7 +50,7 @@ LATER_FUSION = outcome(
 
 @requirement("MO011", "The first of the two is not a fusion", message="User not legal to fuse")
 def first_is_no_fusion(pair: Siblings) -> Answer:
-    return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
+    return {"opcode": pair.fusion.opcode} if not pair.fusion.is_fusion else None
 
 
 @requirement("MO012", "One of the two is unused", message="User not legal to fuse")
@@ -67,7 +67,7 @@ def same_or_dead(pair: Siblings) -> Answer:
 def results_used_as_a_whole(pair: Siblings) -> Answer:
     for x in (pair.fusion, pair.other):
         if x.is_multi_output_fusion:
-            user = next((u for u in x.users if u.opcode != "get-tuple-element"), None)
+            user = next((u for u in x.users if not u.is_get_tuple_element), None)
             if user is not None:
                 return {"fusion": x.name, "user": user.name}
     return None
@@ -130,7 +130,7 @@ def is_constant(instruction: Instruction) -> bool:
 )
 def not_emitted(instruction: Instruction) -> Answer:
     opcode = instruction.opcode
-    if instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode != "dot":
+    if instruction.fusion_kind == "kLoop" and not instruction.fused_root.is_dot:
         return None
     return {"opcode": opcode} if opcode == "dot" or opcode in UNSUPPORTED_OPCODES else None
 

@@ -125,7 +125,7 @@ def producer_on_its_own(pair: CandidatePair) -> bool:
     if is_pool(producer) and producer.user_count == 1:
         return not is_loop(readers(producer, pair.consumer)[0][0])
     if producer.opcode == "convert" and producer.operand.opcode == "and" and producer.user_count == 1:
-        return producer.shape.element_type == "pred"  # one bit of a mask of bits
+        return producer.element_type == "pred"  # one bit of a mask of bits
     if _adds_ones(producer):
         return _writes(readers(producer, pair.consumer)[0][0])
     return producer.opcode in _ON_ITS_OWN or _leaves_gaps(producer)
@@ -134,7 +134,7 @@ def producer_on_its_own(pair: CandidatePair) -> bool:
 @condition("TP003", "The producer is a scalar")
 def scalar(pair: CandidatePair) -> bool:
     shape = pair.producer.shape
-    return shape.is_array and shape.element_count == 1 and pair.producer.opcode != "constant"
+    return shape.is_array and shape.element_count == 1 and not pair.producer.is_constant
 
 
 @condition("TP004", "The producer is the result of a product's kernel")

@@ -168,7 +168,7 @@ class BeforeFusion(OnlySkipped):
             stand_for = [self._successor(i, module) for i in about]
             names = [i.name if is_in(i, module) else None for i in stand_for]
             if event.event == "rewrite":
-                works = {i.name for i in stand_for if i.opcode != "constant"}
+                works = {i.name for i in stand_for if not i.is_constant}
                 added = tuple(dict.fromkeys(n for n in names if n in works))
                 if added:
                     found.append(event._replace(added=added))

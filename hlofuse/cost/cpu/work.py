@@ -250,7 +250,7 @@ class _Loops:
         outputs = end_of(kernel).outputs
         self._has_short_rows = bool(_short_rows(kernel))
         whole = self._whole = {without_bitcasts(o) for o in outputs}
-        self._by_parts &= all(o.opcode != "concatenate" for o in whole)
+        self._by_parts &= all(not o.is_concatenate for o in whole)
         pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
         for output in dict.fromkeys(outputs):
             shape = _first_array(output)
@@ -281,7 +281,7 @@ class _Loops:
             if x in self._chosen or (x.is_concatenate and x not in whole and not is_by_parts):
                 self._chosen.update(x.operands)
             for below in (self._shifted, self._joined):
-                if x in below and x.opcode != "broadcast":
+                if x in below and not x.is_broadcast:
                     below.update(x.operands)
             self._shifted.update([x] if x.is_bitcast and len(accesses) > 1 else ())
             if x.is_parameter and len(accesses) > 1:
@@ -372,7 +372,7 @@ class _Loops:
             place = _same_place(shape, first.shape, inner)
             own_row = first.sizes[place] if place is not None else 0
             is_part = inner is not None and 0 < own_row < shape.dimensions[inner]
-            if is_part and not self._by_tiles and without_bitcasts(x).opcode != "concatenate":
+            if is_part and not self._by_tiles and not without_bitcasts(x).is_concatenate:
                 self._joined.update(operands)
                 self._shifted.update(operands if x in self._shifted or own_row % _INTERLEAVED else ())
             return [(first, own, place, count)]
@@ -630,7 +630,7 @@ def _is_far(angle: Instruction) -> bool:
 def _divides_by_constant(x: Instruction) -> bool:
     """True where LLVM multiplies instead: integers, and remainders of powers of two from 1 on."""
     source = x.second.past("broadcast")
-    if source.opcode != "constant":
+    if not source.is_constant:
         return False
     value = float(source.literal.scalar or 0)
     is_power = x.opcode == "remainder" and value >= 1 and math.frexp(value)[0] == 0.5
@@ -790,7 +790,7 @@ def _buffered_bytes(reduce: Instruction, fusion: Instruction, summed: Container[
     inside = [x for x in computed_in(fusion) if x.sizes == shape.dimensions]
     is_repeated = any(x.is_broadcast and x.dimensions and row not in x.dimensions for x in inside)
     steps = (x for x in inside if is_elementwise(x) and x.opcode != "negate" and x not in summed)
-    count = sum(all(o.opcode != "broadcast" for o in x.operands) for x in steps)
+    count = sum(all(not o.is_broadcast for o in x.operands) for x in steps)
     return 4 * _REDUCED_PART * shape.element_count // length if is_repeated and count > 1 else 0
 
 
@@ -996,7 +996,7 @@ def _sort(kernel: Instruction) -> Work:
     compared = shape.element_count * math.log2(max(length, 2))
     several = "one" if kernel.operand_count == 1 else "more"
     # XLA compares by code of its own for one comparison, else by a function for each pair.
-    own = len([i for i in kernel.to_apply if i.opcode != "parameter"]) == 1
+    own = len([i for i in kernel.to_apply if not i.is_parameter]) == 1
     order = "" if own else " by a function"
     found = {f"sort {several} {_kind(shape)}{order}": compared}
     found["sorted row"] = shape.element_count / length

@@ -129,7 +129,7 @@ class AtomTable:
         if cached is None:
             cached = 0.0
             for inner in computation.post_order():
-                if inner.opcode != "fusion":
+                if not inner.is_fusion:
                     cached = fp32(cached + self.atom(inner).flops)
             self._regions[computation] = cached
         return cached

@@ -52,7 +52,7 @@ class OperandRead(NamedTuple):
 def chain_end(instruction: Instruction) -> Instruction:
     """The start of a chain of bitcasts and unary element-wise operations, at most a broadcast or iota."""
     while instruction.opcode not in ("broadcast", "iota") and instruction.operand_count == 1:
-        if instruction.opcode != "bitcast" and not is_elementwise(instruction):
+        if not instruction.is_bitcast and not is_elementwise(instruction):
             break
         instruction = instruction.operand
     return instruction

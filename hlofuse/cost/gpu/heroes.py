@@ -83,7 +83,7 @@ def root_of_output(
         return Root(result, None, parameter=output.parameter_number)
     root = Root(result, atoms[output])
     end = output
-    while atoms[end].intermediate_chain and end.operand.opcode != "parameter":
+    while atoms[end].intermediate_chain and not end.operand.is_parameter:
         end = end.operand
     root.chain_end, root.chain_is_root = atoms[end], end is output
     candidates = [(atoms[node], clean[node]) for node in found]

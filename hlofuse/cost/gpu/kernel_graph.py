@@ -23,7 +23,7 @@ class KernelGraph:
     def holds(self, instruction: Instruction) -> bool:
         if instruction.computation in self.bodies:
             return True
-        return instruction.opcode != "fusion" and instruction in self.parts
+        return not instruction.is_fusion and instruction in self.parts
 
     def resolve(self, instruction: Instruction) -> Instruction:
         """The instruction read through parameters and fusions of the kernel."""
@@ -88,7 +88,7 @@ def _one_in_place(
 ) -> bool:
     last = update
     while users := kernel.users(last):
-        if len(users) > 1 or users[0].opcode != "bitcast":
+        if len(users) > 1 or not users[0].is_bitcast:
             return False
         last = users[0]
     target = kernel.operand(update, 0)

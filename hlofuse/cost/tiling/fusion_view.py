@@ -32,7 +32,7 @@ class _Traversal(KernelGraph):
             if not self.holds(instruction):
                 inside = instruction.is_fusion and instruction.fused_computation in self.bodies
                 return instruction.fused_root if inside else instruction
-            if instruction.opcode != "parameter" or instruction.computation not in self.bodies:
+            if not instruction.is_parameter or instruction.computation not in self.bodies:
                 return instruction
             instruction = self.bodies[instruction.computation].operands[instruction.parameter_number]
 
@@ -70,12 +70,12 @@ class _Traversal(KernelGraph):
         if len(self.parts) == 1:
             return False
         producer, consumer = self.parts
-        whole = producer.opcode != "fusion" or not producer.is_multi_output_fusion
+        whole = not producer.is_fusion or not producer.is_multi_output_fusion
         inside = root is producer or self.bodies.get(root.computation) is producer  # type: ignore[arg-type]
         if not whole or not inside or producer not in consumer.operands:
             return False
         number = consumer.operands.index(producer)
-        return consumer.opcode != "fusion" or bool(consumer.fused_computation.parameters[number].users)
+        return not consumer.is_fusion or bool(consumer.fused_computation.parameters[number].users)
 
 
 def _roots_of(part: Instruction) -> Instructions:
@@ -88,7 +88,7 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
     traversal = _Traversal(parts)
     roots = traversal.roots()
     if extra_outputs:
-        roots += [r for r in traversal.outputs_used_elsewhere() if r.opcode != "parameter"]
+        roots += [r for r in traversal.outputs_used_elsewhere() if not r.is_parameter]
     root = roots[0]
     if len(roots) > 1:
         final = [r for r in roots if not traversal.has_users(r)]

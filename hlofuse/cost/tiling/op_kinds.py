@@ -270,12 +270,12 @@ class OpKinds:
         kind = self._by_content.get(key)
         if kind is None:
             kind = self._by_content[key] = self._new(instruction.opcode, instruction.shape)
-            if instruction.opcode != "fusion":
+            if not instruction.is_fusion:
                 kind.maps = operand_maps(instruction)
             kind.operand_dims = tuple(o.sizes for o in instruction.operands)
             kind.instruction_key = key[3]
             kind.flops = flops
-        if instruction.opcode != "parameter":  # which may yet become something else
+        if not instruction.is_parameter:  # which may yet become something else
             self._inside[instruction] = kind
         return kind
 

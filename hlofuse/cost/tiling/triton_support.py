@@ -162,7 +162,7 @@ class TritonSupport:
         """The reason against one of a pair, by operation but for Triton fusions (`IsTritonSupported`)."""
         if is_generic_triton_fusion(instruction):
             return None
-        if instruction.opcode != "fusion":
+        if not instruction.is_fusion:
             return self.instruction(instruction)
         return self._first(instruction.fused_computation)
 

@@ -182,7 +182,7 @@ class GroupedTransposes:
         self._after = dict[Instruction | None, Instruction]()
         for transpose, node in graph.of.items():
             bitcast = transpose.operand if transpose.is_transpose else None
-            if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
+            if bitcast is None or not bitcast.is_bitcast or len(bitcast.users) != 1:
                 continue
             array = bitcast.operand
             finer = [array, *(u for u in array.users if u is not bitcast and u.is_bitcast)]

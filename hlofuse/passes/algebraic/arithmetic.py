@@ -32,7 +32,7 @@ def handle_add(c: Context, add: Instruction) -> bool:
     lhs, rhs = add.operands
     if c.is_absorbed(add, 0, other=True):
         return True
-    if lhs.opcode == "constant" != rhs.opcode:
+    if lhs.is_constant and not rhs.is_constant:
         return c.binary(add, "add", rhs, lhs)
     for inner, place in (("add", 1), ("subtract", 0)):
         constants = constants_of_both(lhs, rhs, inner, place) if c.may_reassociate(add) else None
@@ -61,7 +61,7 @@ def constants_of_both(
     c1, a = lhs.operands[place], lhs.operands[1 - place]
     if a.is_constant:
         return None
-    if c1.opcode == "constant" == rhs.opcode:
+    if c1.is_constant and rhs.is_constant:
         return a, c1, rhs
     scalar1, scalar2 = broadcast_constant(c1), broadcast_constant(rhs)
     return (a, scalar1, scalar2) if scalar1 is not None and scalar2 is not None else None
@@ -115,7 +115,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
     if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
         return True
     constant = rhs.past("broadcast")
-    if lhs.opcode != "constant" and constant.is_constant:
+    if not lhs.is_constant and constant.is_constant:
         negative = make.unary(constant, "negate", constant)
         if rhs.is_broadcast:
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
@@ -182,7 +182,7 @@ def _with_constant(x: Instruction) -> tuple[Instruction, Instruction] | None:
     if x.opcode != "multiply":
         return None
     for a, constant in both_orders(x):
-        if a.opcode != "constant" == constant.opcode:
+        if not a.is_constant and constant.is_constant:
             return a, constant
     return None
 
@@ -208,7 +208,7 @@ def _constant_into_broadcast(c: Context, multiply: Instruction) -> bool:
     if found is None:
         return False
     a, constant, op = found
-    if not scalar_constant(constant) or op.opcode != "broadcast" or op.operand.is_constant:
+    if not scalar_constant(constant) or not op.is_broadcast or op.operand.is_constant:
         return False
     b = op.operand
     factor = constant if not b.sizes else make.broadcast(multiply, b.shape, constant)
@@ -223,7 +223,7 @@ def _scaled(multiply: Instruction, *, bare: bool) -> tuple[Instruction, Instruct
             continue
         for a, factor in both_orders(inner):
             constant = factor if bare else (factor.operand if factor.is_broadcast else None)
-            if a.opcode != "constant" and constant is not None and constant.is_constant:
+            if not a.is_constant and constant is not None and constant.is_constant:
                 return a, constant, op
     return None
 
@@ -281,7 +281,7 @@ def _restore_sign(
 def _divide_by_constant(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
     constant = b.past("broadcast")
-    if a.is_constant or constant.opcode != "constant":
+    if a.is_constant or not constant.is_constant:
         return False
     values = values_of(constant)
     if values is None or 0j in [v for v in values if isinstance(v, complex)]:
@@ -306,7 +306,7 @@ def _inverse(value: Value) -> Value:
 def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
     a, wide = divide.operands
     on_cpu = c.options.executing_on_cpu and c.release.inverts_broadcasts
-    if not on_cpu or wide.opcode != "broadcast":
+    if not on_cpu or not wide.is_broadcast:
         return False
     b = wide.operand
     if is_complex(divide) or b.user_count != 1:
@@ -505,7 +505,7 @@ def handle_map(c: Context, x: Instruction) -> bool:
         if not root.sizes:
             value = make.add(x, "constant", root.shape, payload=root.payload)
             return c.replace(x, make.broadcast(x, x.shape, value) if x.sizes else value)
-    elif root.is_fusion or any(o.opcode != "parameter" for o in root.operands):
+    elif root.is_fusion or any(not o.is_parameter for o in root.operands):
         return False
     elif is_elementwise(root):
         operands = [x.operands[o.parameter_number] for o in root.operands]

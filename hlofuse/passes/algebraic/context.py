@@ -123,7 +123,7 @@ def both_orders(x: Instruction) -> tuple[tuple[Instruction, Instruction], ...]:
 def is_all(x: Instruction, value: Value) -> bool:
     """A constant, perhaps broadcast, of nothing but `value` (`IsAll`)."""
     x = x.through("broadcast")
-    if x.opcode != "constant" or not x.is_array:
+    if not x.is_constant or not x.is_array:
         return False
     if x.element_type == "pred" and value not in (0, 1):
         return False
@@ -232,7 +232,7 @@ def is_scalar_zero(x: Instruction) -> bool:
 def is_of_parameters(function: Computation, opcode: str) -> bool:
     """`opcode` of parameters 0 and 1, in any order."""
     root = function.root
-    if root.opcode != opcode or any(o.opcode != "parameter" for o in root.operands):
+    if root.opcode != opcode or any(not o.is_parameter for o in root.operands):
         return False
     return sorted(o.parameter_number for o in root.operands) == [0, 1]
 
@@ -246,7 +246,7 @@ def equivalent(a: Computation, b: Computation) -> bool:
 
 def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
     """The greatest (least) element and its index, as JAX writes it (`MatchArgMax`, `MatchArgMin`)."""
-    if reduce.opcode != "reduce" or reduce.operand_count != 4 or not reduce.is_tuple:
+    if not reduce.is_reduce or reduce.operand_count != 4 or not reduce.is_tuple:
         return False
     if reduce.second.opcode != "iota" or not is_scalar_zero(reduce.operands[3]):
         return False
@@ -286,7 +286,7 @@ def remove_chain(c: Context, last: Instruction) -> bool:
     first: Instruction | None = None
     current = last.operand
     while current.opcode in ("reshape", "transpose", "bitcast"):
-        if current.opcode != "transpose":
+        if not current.is_transpose:
             if not _moves_a_one(current):
                 return False
         elif is_identity(current.dimensions):

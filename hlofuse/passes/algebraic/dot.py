@@ -130,7 +130,7 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     """Both operands transposed alike: the product is, instead (`RemoveTransposesFromDotOperands`)."""
     lhs, rhs = dot.operands
     rank = dot.rank
-    if lhs.opcode != "transpose" or rhs.opcode != "transpose" or lhs.dimensions != rhs.dimensions:
+    if not lhs.is_transpose or not rhs.is_transpose or lhs.dimensions != rhs.dimensions:
         return False
     permutation = lhs.dimensions
     dims = DotDimensions.of(dot)
@@ -194,7 +194,7 @@ def change_window(
 def _with_padded_input(c: Context, conv: Instruction) -> bool:
     """`FoldConvInputPad`."""
     pad, kernel = conv.operands
-    if pad.opcode != "pad" or pad.second.opcode != "constant" or not is_all(pad.second, 0):
+    if pad.opcode != "pad" or not pad.second.is_constant or not is_all(pad.second, 0):
         return False
     labels = labels_of(conv)
     config: PaddingConfig = pad.attributes["padding"]

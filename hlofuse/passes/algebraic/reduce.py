@@ -69,7 +69,7 @@ def _of_negate(c: Context, reduce: Instruction) -> bool:
 
 def _of_transpose(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "transpose":
+    if not arg.is_transpose:
         return False
     free = (
         c.options.unconditional_reduce_of_transpose
@@ -90,7 +90,7 @@ def _of_transpose(c: Context, reduce: Instruction) -> bool:
 
 def _of_reduce(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "reduce" or arg.is_tuple:
+    if not arg.is_reduce or arg.is_tuple:
         return False
     if not _identical(init, arg.second):
         return False
@@ -116,7 +116,7 @@ def _identical(a: Instruction, b: Instruction) -> bool:
 
 def _of_reshape(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "reshape":
+    if not arg.is_reshape:
         return False
     source, function = arg.operand, reduce.to_apply
     back = {b: a for a, b in unmodified_dimensions(source.shape, arg.shape)}
@@ -133,7 +133,7 @@ def _of_reshape(c: Context, reduce: Instruction) -> bool:
 
 def _of_concatenate(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "concatenate" or arg.dimension not in reduce.dimensions:
+    if not arg.is_concatenate or arg.dimension not in reduce.dimensions:
         return False
     first = arg.operand.shape.key_ignoring_layout
     same_shape = all(o.shape.key_ignoring_layout == first for o in arg.operands)
@@ -172,7 +172,7 @@ def _as_element_of_other(c: Context, reduce: Instruction) -> bool:
 
 def _of_broadcast(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "broadcast":
+    if not arg.is_broadcast:
         return False
     source, function = arg.operand, reduce.to_apply
     idempotent = next((op for op in ("maximum", "minimum", "and", "or") if _function(reduce, op)), None)

@@ -63,7 +63,7 @@ class ReshapeMover(ReleasePass):
             return True
         if x.is_constant or (x.opcode == "rng" and x.user_count == 1):
             return True
-        if x.opcode != "broadcast" or not is_sorted(x.dimensions):
+        if not x.is_broadcast or not is_sorted(x.dimensions):
             return False
         if not reshapes:
             return is_sorted([rearrangement.dimensions[d] for d in x.dimensions])
@@ -165,7 +165,7 @@ def _source(i: Instruction, number: int) -> Instruction:
 
 def _of_like_slices(i: Instruction) -> bool:
     """`IsElementwiseOperationOnSimilarSlices`."""
-    if any(o.opcode != "slice" for o in i.operands):
+    if any(not o.is_slice for o in i.operands):
         return False
     first = i.operand
     return all(

@@ -158,7 +158,7 @@ def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
 def _slice_of_reshape(c: Context, x: Instruction) -> bool:
     """Slice along the first dimension ahead of the reshape (`TryToReorderSliceAndReshape`)."""
     reshape = x.operand
-    if reshape.opcode != "reshape" or not is_unstrided(x):
+    if not reshape.is_reshape or not is_unstrided(x):
         return False
     ranges, sizes = ranges_of(x), reshape.sizes
     if [d for d, r in enumerate(ranges) if r.start or r.limit != sizes[d]] != [0]:
@@ -211,7 +211,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             inner = make.dynamic_slice(x, source, [starts[k] for k in order], taken)
             inner.shape = permuted(x.shape, order)
             return c.replace(x, make.transpose(x, inner, operand.dimensions))
-    if operand.opcode != "constant" and all(s.is_constant and is_integral(s) for s in starts):
+    if not operand.is_constant and all(s.is_constant and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
     return _slice_of_iota(c, x) or _nested(c, x)
 
@@ -362,7 +362,7 @@ def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
     """Pad only the dimensions that need it, then broadcast."""
     whole = pad.operand
     padded = [d for d, p in enumerate(config) if p.low or p.high or p.interior]
-    if whole.opcode != "broadcast" or whole.user_count > 1 or len(padded) == len(config):
+    if not whole.is_broadcast or whole.user_count > 1 or len(padded) == len(config):
         return False
     if not {*padded}.issuperset(whole.dimensions):
         return False

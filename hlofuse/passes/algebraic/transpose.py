@@ -29,7 +29,7 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
     """A transpose of a broadcast is a broadcast (`SimplifyTransposeOfBroadcast`): where the dimensions stay
     in their order, and with layouts lie in memory as they do in the operand."""
     broadcast = transpose.operand
-    if broadcast.opcode != "broadcast" or not is_sorted(broadcast.dimensions):
+    if not broadcast.is_broadcast or not is_sorted(broadcast.dimensions):
         return False
     place = inverse(tuple(permutation))
     dimensions = [place[d] for d in broadcast.dimensions]
@@ -110,7 +110,7 @@ def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
     if unary.opcode not in ELEMENTWISE_UNARY or unary.operand_count != 1 or unary.user_count != 1:
         return False
     inner = unary.operand
-    if inner.opcode != "bitcast":
+    if not inner.is_bitcast:
         return False
     source = inner.operand
     if len({i.element_type for i in (bitcast, unary, inner, source)}) > 1:
@@ -217,7 +217,7 @@ def _move_before_update(c: Context, reshape: Instruction) -> bool:
 def _hoist_transpose(c: Context, reshape: Instruction) -> bool:
     """reshape(transpose(reshape(x))) that joins whole runs is transpose(reshape(x))."""
     transpose = reshape.operand
-    if transpose.opcode != "transpose" or transpose.operand.opcode != "reshape":
+    if not transpose.is_transpose or not transpose.operand.is_reshape:
         return False
     cuts = common_factors(reshape.sizes, transpose.sizes)
     permutation = transpose.dimensions
@@ -292,7 +292,7 @@ def _moves_only_ones(transpose: Instruction) -> bool:
 
 def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
     dot = transpose.operand
-    if dot.opcode != "dot" or dot.user_count != 1:
+    if not dot.is_dot or dot.user_count != 1:
         return False
     lhs, rhs = dot.operands
     dims = DotDimensions.of(dot)

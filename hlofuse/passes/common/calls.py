@@ -177,7 +177,7 @@ def make_asynchronous(
 
 
 def _replace(x: Instruction, start: Instruction, done: Instruction) -> None:
-    common = ("frontend_attributes",) if x.opcode != "fusion" else ()
+    common = ("frontend_attributes",) if not x.is_fusion else ()
     for name, text in x.attributes.given(*common, "metadata", "backend_config").items():
         set_attribute(start, name, text)
         set_attribute(done, name, text)

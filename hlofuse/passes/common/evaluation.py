@@ -259,7 +259,7 @@ def _combine(
 ) -> list[Elements]:
     """The totals with one more value each, by the function of `x`; CannotEvaluate where it moves elements."""
     body = x.to_apply
-    if any(i.opcode in MOVES and i.opcode != "constant" for i in body):
+    if any(i.opcode in MOVES and not i.is_constant for i in body):
         raise CannotEvaluate
     given = zip(body.parameters, (*totals, *values), strict=True)
     return _results(body.root, dict(given), MOST_ELEMENTS)

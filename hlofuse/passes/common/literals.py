@@ -52,7 +52,7 @@ def _read(shape: Shape, text: str) -> Sequence[Value] | None:
 
 
 def scalar_of(constant: Instruction | None) -> Real | None:
-    if constant is None or constant.opcode != "constant" or not constant.shape.is_effective_scalar:
+    if constant is None or not constant.is_constant or not constant.shape.is_effective_scalar:
         return None
     if constant.element_type in COMPLEX_TYPES:
         return None

@@ -126,7 +126,7 @@ def _remove(x: Instruction) -> bool:
     if count != 2 or x.operand.element_type != "pred":
         return False
     others = (i for branch in x.called_computations for i in branch if i.opcode not in _CHEAP)
-    if any(not is_elementwise(i) and i.opcode != "constant" for i in others):
+    if any(not is_elementwise(i) and not i.is_constant for i in others):
         return False
     if any(_is_empty(branch) for branch in x.called_computations):
         return False

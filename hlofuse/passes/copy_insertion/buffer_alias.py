@@ -114,7 +114,7 @@ class LoopScheduleLinearizer(Pass):
         changed = False
         for computation in non_fusion_computations(module):
             for loop in computation:
-                if loop.opcode != "while":
+                if not loop.is_while:
                     continue
                 body = dict(loop.called)["body"]
                 if any(map(_is_asynchronous_collective, body)):
@@ -247,7 +247,7 @@ class _Fusion:
             return None
         for output, root in zip(fusion.fused_root.outputs, self._model.summary(fusion).roots, strict=False):
             if root.is_reduction:
-                while output.opcode != "reduce" and output.operands:
+                while not output.is_reduce and output.operands:
                     output = output.operand
                 return output if output.is_reduce else None
         return None

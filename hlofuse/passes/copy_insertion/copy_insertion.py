@@ -307,7 +307,7 @@ def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Ins
 
 
 def _rest(computation: Computation, ordering: HloOrdering) -> Iterator[Instruction]:
-    return (x for x in ordering.sequence(computation) if x.opcode != "parameter")
+    return (x for x in ordering.sequence(computation) if not x.is_parameter)
 
 
 OrderingOf = Callable[[CallSites, Iterable[Instruction]], HloOrdering]
@@ -609,7 +609,7 @@ class _SpecialCases:
         x = value.instruction
         if x.is_constant:
             return True
-        if x.opcode != "parameter" or x.computation is not self._module.entry:
+        if not x.is_parameter or x.computation is not self._module.entry:
             return False
         return not self.alias.config.is_aliased((x.parameter_number, value.index))
 

@@ -82,7 +82,7 @@ def is_computed_by_ynn(x: Instruction, release: Release) -> bool:
     if x.opcode not in STARTS or not is_supported(x, release):
         return False
     # A product of bf16 that is too small for Eigen is too small for the library as well.
-    return x.opcode != "dot" or x.element_type == "bf16" or dot_strategy(x)[0] == EIGEN
+    return not x.is_dot or x.element_type == "bf16" or dot_strategy(x)[0] == EIGEN
 
 
 def _is_row_major(shape: Shape, release: Release) -> bool:
@@ -345,7 +345,7 @@ def _move_root_out(fusion: Instruction) -> None:
 
 def _widen(inner: Instruction, original: Instruction, release: Release) -> None:
     """A dot that the library computes in f32 is converted back (`InsertConvertIfNecessary`)."""
-    if original.opcode != "dot" or inner.element_type != "bf16" or release.cpu_keeps_bf16:
+    if not original.is_dot or inner.element_type != "bf16" or release.cpu_keeps_bf16:
         return
     converted = make.add(inner, "convert", inner.shape, [inner])
     inner.replace_all_uses_with(converted)

@@ -137,7 +137,7 @@ class DotDimensionSorter(ExpandPass):
     name = "dot_dimension_sorter"
 
     def is_wanted(self, dot: Instruction) -> bool:
-        if dot.opcode != "dot" or not all(o.shape.is_row_major for o in dot.operands):
+        if not dot.is_dot or not all(o.shape.is_row_major for o in dot.operands):
             return False
         dims = DotDimensions.of(dot)
         movable = [s for s in map(dims.contracting, (0, 1)) if _are_neighbours(s)]
@@ -171,7 +171,7 @@ class DynamicDimensionSimplifier(Pass):
 
 
 def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
-    if concatenate.opcode != "concatenate":
+    if not concatenate.is_concatenate:
         return False
     parts = []
     for operand in concatenate.operands:
@@ -186,10 +186,10 @@ def _concatenate_of_concatenates(concatenate: Instruction) -> bool:
 
 
 def _slice_of_concatenate(instruction: Instruction) -> bool:
-    if instruction.opcode != "slice" or instruction.rank != 1:
+    if not instruction.is_slice or instruction.rank != 1:
         return False
     concatenate = instruction.operand
-    if concatenate.opcode != "concatenate":
+    if not concatenate.is_concatenate:
         return False
     window = instruction.attributes["slice"][0]
     start, limit, stride = window.start, window.limit, window.stride
@@ -205,16 +205,16 @@ def _slice_of_concatenate(instruction: Instruction) -> bool:
 
 
 def _reshape_of_broadcast(reshape: Instruction) -> bool:
-    if reshape.opcode != "reshape" or reshape.rank != 0:
+    if not reshape.is_reshape or reshape.rank != 0:
         return False
     broadcast = reshape.operand
-    if broadcast.opcode != "broadcast" or broadcast.rank != 1 or broadcast.operand.rank:
+    if not broadcast.is_broadcast or broadcast.rank != 1 or broadcast.operand.rank:
         return False
     return _forward(reshape, broadcast.operand)
 
 
 def _reshape_of_reshape(reshape: Instruction) -> bool:
-    if reshape.opcode != "reshape" or reshape.operand.opcode != "reshape":
+    if not reshape.is_reshape or not reshape.operand.is_reshape:
         return False
     source = reshape.operand.operand
     return source.shape.key == reshape.shape.key and _forward(reshape, source)

@@ -317,7 +317,7 @@ def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage
     """Products by an operand that they could share; each is in two classes (`BuildEquivalenceClasses`)."""
     classes: dict[Key, list[Usage]] = defaultdict(list)
     for dot in computation:
-        if dot.opcode != "dot" or dot.has_control_dependencies:
+        if not dot.is_dot or dot.has_control_dependencies:
             continue
         empty = any(0 in i.sizes for i in (dot, *dot.operands))
         # Ahead of DotDecomposer an operand may be a scalar; XLA asks for its last dimension.

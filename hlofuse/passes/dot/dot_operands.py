@@ -175,7 +175,7 @@ class TransposeFolding(Pass):
         moved = [side for side, o in enumerate(x.operands) if o.is_transpose]
         if x.opcode == "convolution":
             return moved if self.into_convolutions else []
-        if x.opcode != "dot" or x.operand_count != 2 or any(o.rank < 2 for o in x.operands):
+        if not x.is_dot or x.operand_count != 2 or any(o.rank < 2 for o in x.operands):
             return []
         can_fold = self.can_fold or _is_row_column
         return [side for side in moved if not is_identity(x.operands[side].dimensions) and can_fold(x, side)]

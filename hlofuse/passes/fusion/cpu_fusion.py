@@ -51,8 +51,8 @@ class _Driver(FusionDriver):
     def holds(self, refusal: Verdict, producer: Instruction, fusion: Instruction) -> bool:
         return refusal.rule.code == "IF004" or (
             refusal.rule.code == "CPU012"  # answers of rules before it may change
-            and producer.opcode != "reduce"
-            and all(o.opcode != "dot" for o in producer.operands)
+            and not producer.is_reduce
+            and all(not o.is_dot for o in producer.operands)
             and not in_place_pairs(fusion, self.release)
         )
 

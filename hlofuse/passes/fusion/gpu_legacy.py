@@ -43,7 +43,7 @@ class _Driver:
     def run(self, computation: Computation) -> bool:
         changed = False
         for producer in computation.post_order():
-            if producer.opcode != "fusion" or producer.computation is None:
+            if not producer.is_fusion or producer.computation is None:
                 continue
             verdict, user = self._decide(producer)
             if verdict.allows:
@@ -78,7 +78,7 @@ class _Driver:
         for user in list(producer.users):
             name, fusion = user.name, user
             self._model.forget(user)
-            if user.opcode != "fusion":
+            if not user.is_fusion:
                 fusion = fuse_in_place_of(user, choose_kind(producer, user, self._model))
             merge_fusion(fusion, producer)
             self._model.forget(fusion)

@@ -62,7 +62,7 @@ class _Driver:
                 times = self._model.multi_output_times(producer, consumer)
                 self._forget(producer, consumer)
                 fusion = consumer
-                if consumer.opcode != "fusion":
+                if not consumer.is_fusion:
                     fusion = fuse_in_place_of(consumer, kind)
                     self._reach.replace(consumer, fusion)
                 self._merge(fusion, producer)
@@ -84,7 +84,7 @@ class _Driver:
         siblings.sort(key=_preference, reverse=True)
         changed = False
         for k, fusion in enumerate(siblings):
-            if fusion.opcode != "fusion":
+            if not fusion.is_fusion:
                 break  # sorted: no fusion comes any more
             later = k + 1
             while later < len(siblings):
@@ -184,6 +184,6 @@ class _Driver:
 
 def _preference(instruction: Instruction) -> int:
     """`FusionPriority`."""
-    if instruction.opcode != "fusion":
+    if not instruction.is_fusion:
         return 0
     return 2 if instruction.is_multi_output_fusion else 1

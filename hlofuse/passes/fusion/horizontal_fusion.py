@@ -237,7 +237,7 @@ class _LoopDriver:
     def _end_of_span(self, kernels: list[Instruction], start: int) -> int:
         """The end of the span of kernels to join from `start`; at least one (`GetNextSpanOfFusions`)."""
         first = kernels[start]
-        whole_and_unfused = not self._sliced and first.opcode != "fusion"
+        whole_and_unfused = not self._sliced and not first.is_fusion
         most = self._settings.value(rules.MAX_OUTPUTS_UNFUSED if whole_and_unfused else rules.MAX_OUTPUTS)
         limited = self._settings.enables(rules.TOO_MANY)
         outputs = pointers = cost = 0

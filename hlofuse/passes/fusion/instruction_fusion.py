@@ -109,7 +109,7 @@ class FusionDriver:
         queue = ReversePostOrderQueue(computation)
         while (entry := queue.next()) is not None:
             consumer, numbers = entry
-            if consumer.opcode != "fusion" and not is_fusible(consumer):
+            if not consumer.is_fusion and not is_fusible(consumer):
                 continue
             for number in numbers:
                 producer = consumer.operands[number]

@@ -86,7 +86,7 @@ def _move_end_of_softmax(greatest: Instruction, ends: set[Instruction], closed: 
     """End a kernel where one subtracts the greatest element of each row, of three or more dimensions, unless
     a product alone reads the softmax. A product's kernel goes on up to there. The kernel divides as well
     unless a product or copy reads the quotient. Nothing joins one that ends before its quotient or a log."""
-    if greatest.opcode != "reduce" or greatest.to_apply.root.opcode != "maximum":
+    if not greatest.is_reduce or greatest.to_apply.root.opcode != "maximum":
         return
     rows = greatest.operand
     others = [u for u in rows.users if u is not greatest]
@@ -233,7 +233,7 @@ class Prediction(OnlySkipped):
 def _read_by(kernel: Instruction) -> list[tuple[Instruction, Instruction]]:
     """Readers of the result, as it is or through a bitcast, each after what it reads."""
     views = [kernel, *(u for u in kernel.users if u.is_bitcast)]
-    return [(x, u) for x in views for u in x.users if u.opcode != "bitcast"]
+    return [(x, u) for x in views for u in x.users if not u.is_bitcast]
 
 
 def _is_more(taken: Instruction, user: Instruction, is_single: bool) -> bool:

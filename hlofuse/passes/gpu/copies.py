@@ -123,7 +123,7 @@ def _elements(source: Instruction, index: int) -> Iterator[Instruction]:
     for user in list(source.users):
         if user.opcode == "opt-barrier":
             yield from _elements(user, index)
-        elif user.opcode != "get-tuple-element" or user.tuple_index == index:
+        elif not user.is_get_tuple_element or user.tuple_index == index:
             yield user
 
 
@@ -181,7 +181,7 @@ class ConstantFillCopyRewriter(Pass):
 
 
 def _is_large_fill(x: Instruction) -> bool:
-    if x.opcode != "fusion" or x.byte_size < _FILLED_AGAIN or x.fused_root.opcode != "broadcast":
+    if not x.is_fusion or x.byte_size < _FILLED_AGAIN or not x.fused_root.is_broadcast:
         return False
     return x.fused_root.operand.is_constant
 
@@ -211,7 +211,7 @@ class CopyFusion(DevicePass):
         model = self.kernels()
         changed = False
         for fusion in entry.post_order():
-            if fusion.opcode != "fusion" or fusion.fusion_kind == "kCustom" or not _may_write(fusion, model):
+            if not fusion.is_fusion or fusion.fusion_kind == "kCustom" or not _may_write(fusion, model):
                 continue
             copies, others = self._users(fusion, model)
             if not copies or _updates_in_place(fusion):
@@ -268,7 +268,7 @@ def _may_write(fusion: Instruction, model: KernelModel) -> bool:
         return False
     if root.opcode == "scatter" or _is_reduction(root, model):
         return False
-    return root.opcode != "tuple" or any(o.opcode != "slice" for o in root.operands)
+    return root.opcode != "tuple" or any(not o.is_slice for o in root.operands)
 
 
 def _is_elementwise_throughout(body: Computation) -> bool:

@@ -152,7 +152,7 @@ class SanitizeConstantNames(Pass):
         constants = [i for i in module.instructions() if i.is_constant]
         wanted = {i: i.name.translate(_UNDERSCORES).translate(_EXCHANGED) for i in constants}
         letters = {name[:1] for name in wanted.values()}  # no name that begins with another collides
-        others = (i.name.translate(_EXCHANGED) for i in module.instructions() if i.opcode != "constant")
+        others = (i.name.translate(_EXCHANGED) for i in module.instructions() if not i.is_constant)
         names.skip(name for name in others if name[:1] in letters)
         for i, name in wanted.items():
             i.name = names.unique(name).translate(_EXCHANGED)

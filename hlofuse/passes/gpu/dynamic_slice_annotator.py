@@ -68,7 +68,7 @@ def _in_loop(moving: Sequence[tuple[Instruction, int]], fixed: int, series: _Ser
     body = moving[0][0].computation
     assert body is not None
     callers = list(body.callers)
-    if len(callers) != 1 or callers[0].opcode != "while":
+    if len(callers) != 1 or not callers[0].is_while:
         return None
     if dict(callers[0].called)["body"] is not body:
         return None

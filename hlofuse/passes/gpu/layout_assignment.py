@@ -187,7 +187,7 @@ class _GpuLayouts(LayoutAssignment):
     def _constrain_transpose(self, transpose: Instruction) -> None:
         """If a dot can, it writes so that its transpose is a row-major bitcast."""
         dot = transpose.operand
-        if dot.opcode != "dot" or dot.user_count > 1:
+        if not dot.is_dot or dot.user_count > 1:
             return
         shape = relaid(dot.shape, transpose.dimensions[::-1])
         if is_matrix_of_dot(shape, dot):

@@ -205,7 +205,7 @@ class _Matcher(Record):
 
 def _is_splat(instruction: Instruction) -> bool:
     """A broadcast of a scalar constant or of a parameter."""
-    if instruction.opcode != "broadcast":
+    if not instruction.is_broadcast:
         return False
     source = instruction.operand
     return source.is_parameter or (source.is_constant and source.shape.is_effective_scalar)
@@ -301,7 +301,7 @@ class FusionBlockLevelRewriter(ReleasePass):
 
 def _is_candidate(fusion: Instruction) -> bool:
     """`ShouldTryRewriteFusion`, for a fusion that has no tile sizes yet."""
-    if fusion.opcode != "fusion" or not (_is_slow_transpose(fusion) or _is_integer_sum(fusion)):
+    if not fusion.is_fusion or not (_is_slow_transpose(fusion) or _is_integer_sum(fusion)):
         return False
     if any(x.opcode in ("dot", "scaled-dot") for x in fusion.fused_computation):
         return False
@@ -312,7 +312,7 @@ def _is_candidate(fusion: Instruction) -> bool:
 def _is_slow_transpose(fusion: Instruction) -> bool:
     """The most minor dimension changes places with one that is neither of the last two."""
     root = fusion.fused_root
-    if fusion.fusion_kind != "kLoop" or root.opcode != "transpose":
+    if fusion.fusion_kind != "kLoop" or not root.is_transpose:
         return False
     source = root.operand
     normalized = normalized_transpose(source.shape, root.shape, root.dimensions)

@@ -404,7 +404,7 @@ class LayoutAssignment(Requests):
                 continue
             buffer = defined[index]
             creator = buffer.instruction
-            if creator.opcode != "reduce" or not creator.is_tuple:
+            if not creator.is_reduce or not creator.is_tuple:
                 self.set_buffer_layout(buffer, inner.minor_to_major, mandatory=False, priority=priority)
 
     def _to_operands(self, constraint: BufferConstraint) -> None:
@@ -453,7 +453,7 @@ class LayoutAssignment(Requests):
                 )
         computation = buffer.instruction.parent
         callers = list(computation.callers)
-        if len(callers) != 1 or callers[0].opcode != "while" or computation.root.opcode != "tuple":
+        if len(callers) != 1 or not callers[0].is_while or computation.root.opcode != "tuple":
             return
         if computation.root in buffer.instruction.users:
             at = computation.root.operands.index(buffer.instruction)
@@ -490,7 +490,7 @@ class LayoutAssignment(Requests):
             index = (number,) if user.operand_count > 1 else ()
             self.set_buffer_layout(self.buffers.defined_by(user)[index], constraint.shape.minor_to_major)
         changes = can_change_layout(user)
-        if not operand.is_array or (changes and not user.is_array and user.opcode != "reduce"):
+        if not operand.is_array or (changes and not user.is_array and not user.is_reduce):
             return
         if self.buffers.forwards(user, number):
             return

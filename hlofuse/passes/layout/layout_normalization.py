@@ -125,7 +125,7 @@ def normal_input(operand: Instruction) -> Instruction:
     """The row-major array that `operand` is, or is a bitcast of (`GetNormalizedInput`)."""
     if is_default(operand):
         return operand
-    if operand.opcode != "bitcast" or not is_default(operand.operand):
+    if not operand.is_bitcast or not is_default(operand.operand):
         raise NotRepresentable(f"{operand.name} is neither row-major nor a bitcast of what is")
     return operand.operand
 

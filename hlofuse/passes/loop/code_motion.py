@@ -118,7 +118,7 @@ def hoist_invariants(loop: Instruction, recorder: Recorder) -> list[Instruction]
         if i.control_successors or not all(o in hoisted or o in waiting or o.is_constant for o in i.operands):
             continue
         if i.opcode in _NOT_ALONE or custom_call_target(i) == "Sharding":
-            if i.opcode != "constant":
+            if not i.is_constant:
                 waiting.add(i)
             continue
         _copy_out(i, loop, hoisted, waiting)

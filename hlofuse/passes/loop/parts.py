@@ -43,7 +43,7 @@ def gathers_again(x: Instruction) -> bool:
     """True for an all-gather in each iteration of an array that none changes."""
     body = x.parent
     caller = body.first_caller
-    if caller is None or caller.opcode != "while" or body.root.opcode != "tuple":
+    if caller is None or not caller.is_while or body.root.opcode != "tuple":
         return False
     return not {*carried_unchanged(body)}.isdisjoint(o.through("bitcast", "copy") for o in x.operands)
 

@@ -141,7 +141,7 @@ def counts_to_an_argument(loop: Instruction) -> bool:
 def awaited_elements(loop: Instruction) -> int:
     """Elements of which any keeps a loop going, as in `jax.vmap` of a while_loop; 0 for other loops."""
     condition, body = condition_of(loop), body_of(loop)
-    if condition.root.opcode != "reduce" or condition.root.to_apply.root.opcode != "or":
+    if not condition.root.is_reduce or condition.root.to_apply.root.opcode != "or":
         return 0
     if body.root.opcode != "tuple" or not only_elements_are_read(loop):
         return 0
@@ -208,7 +208,7 @@ def _bound(loop: Instruction, index: int) -> int | None:
     direction = str(root.raw("direction"))
     if is_element(b, parameter, index):
         a, b, direction = b, a, MIRRORED.get(direction, "")
-    if not is_element(a, parameter, index) or b.opcode != "constant":
+    if not is_element(a, parameter, index) or not b.is_constant:
         return None
     bound = integer_of(b)
     shift = {"LT": lambda n: n, "LE": lambda n: n + 1}

@@ -85,7 +85,7 @@ def _canonical_parameter(x: Instruction) -> int | None:
         return None
     if not _compares(is_zero, "EQ", value) or scalar_of(is_zero.second) != 0 or scalar_of(zero) != 0:
         return None
-    if nan.opcode != "constant" or (number := scalar_of(nan)) is None or number == number:
+    if not nan.is_constant or (number := scalar_of(nan)) is None or number == number:
         return None
     return _parameter(value)
 
@@ -332,7 +332,7 @@ class SortSimplifier(Pass):
 def _without_unread(sort: Instruction) -> bool:
     if not sort.is_tuple or sort.is_root:
         return False
-    if any(user.opcode != "get-tuple-element" for user in sort.users):
+    if any(not user.is_get_tuple_element for user in sort.users):
         return False
     compare = sort.to_apply
     read = {user.tuple_index for user in sort.users}
@@ -372,7 +372,7 @@ class PermutationSortExpander(ExpandPass):
     name = "permutation_sort_simplifier"
 
     def is_wanted(self, x: Instruction) -> bool:
-        if x.opcode != "sort" or x.operand_count != 2 or x.operand.opcode != "get-tuple-element":
+        if x.opcode != "sort" or x.operand_count != 2 or not x.operand.is_get_tuple_element:
             return False
         root, sort = x.to_apply.root, x.operand.operand
         if root.raw("direction") != "LT" or sort.opcode != "sort" or sort.dimension != x.dimension:

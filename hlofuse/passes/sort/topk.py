@@ -180,10 +180,10 @@ def _result_count(sort: Instruction) -> int | None:
     for user in sort.users:
         x = user
         if count == 2:
-            if user.opcode != "get-tuple-element" or user.user_count != 1:
+            if not user.is_get_tuple_element or user.user_count != 1:
                 return None
             x = user.user
-        if x.opcode != "slice":
+        if not x.is_slice:
             return None
         sizes = x.operand.sizes
         for d, r in enumerate(ranges_of(x)):
@@ -228,7 +228,7 @@ def _in_total_order(x: Instruction, number: int) -> bool:
     types = (source.element_type, bits.element_type)
     if source.opcode == "convert" and types == ("f32", "s32"):
         source = source.operand
-    if source.opcode != "parameter" or source.parameter_number != number or types not in _AS_INTEGERS:
+    if not source.is_parameter or source.parameter_number != number or types not in _AS_INTEGERS:
         return False
     most = flipped.second if flipped.operand is bits else flipped.operand
     if scalar_of(most) != (1 << (bits.shape.bit_width - 1)) - 1 or negative.opcode != "compare":

@@ -315,12 +315,7 @@ class Batch:
     def _reversed(self, x: Instruction) -> Instruction:
         return make.add(self.loop, "reverse", x.shape, [x], dimensions="{0}")
 
-    def _parts(
-        self,
-        x: Instruction,
-        whole: Instruction,
-        batch: int,
-    ) -> Instruction:
+    def _parts(self, x: Instruction, whole: Instruction, batch: int) -> Instruction:
         """Slices of an array, or with `batch` each of its own, that begin anywhere."""
         starts = [make.resized(self.loop, self.over_all(o), [self.trips, 1]) for o in x.operands[1:]]
         return indexed(
@@ -674,7 +669,7 @@ def _last_rows(x: Instruction, order: list[int]) -> list[Labelled]:
                 return []
             found += inner
             continue
-        if user.opcode != "slice":
+        if not user.is_slice:
             return []
         along = order.index(0)
         size = x.sizes[along]

@@ -38,7 +38,7 @@ def write_ring(loop: Instruction) -> bool:
     """A window that shifts in each iteration is overwritten where it is oldest, and put in order later. Rows
     that are read by their place are read before that, so that XLA copies nothing."""
     counter, body, found = plain_counter(loop), body_of(loop), False
-    if counter is None or loop.is_root or any(u.opcode != "get-tuple-element" for u in loop.users):
+    if counter is None or loop.is_root or any(not u.is_get_tuple_element for u in loop.users):
         return False
     given = body.parameter
     for k, x in enumerate(body.root.operands):
@@ -205,13 +205,13 @@ def _shift(
     """The concatenate that shifts an element of the state, its new rows, and whether these are first."""
     row = row_written(x)
     joined = x.operand if row is not None else x
-    if joined.opcode != "concatenate" or joined.operand_count != 2:
+    if not joined.is_concatenate or joined.operand_count != 2:
         return None
     along = joined.dimension
     first, second = joined.operands
     is_first = first.sizes[along] < second.sizes[along]
     rest, new = (second, first) if is_first else (first, second)
-    if rest.opcode != "slice" or not is_element(rest.operand, given, k):
+    if not rest.is_slice or not is_element(rest.operand, given, k):
         return None
     old = ranges_of(rest)[along]
     if (old.start, old.stride) != (0 if is_first else new.sizes[along], 1):
@@ -239,10 +239,10 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
             continue
         others = [o for o in user.operands if o not in same]
         if user.opcode in ELEMENTWISE_OPCODES:
-            if any(o.opcode != "broadcast" or along in o.dimensions for o in others):
+            if any(not o.is_broadcast or along in o.dimensions for o in others):
                 return False
             same.add(user)
-        elif user.opcode != "reduce" or along not in user.dimensions or user.operand_count > 2:
+        elif not user.is_reduce or along not in user.dimensions or user.operand_count > 2:
             return False
     root = x.parent.root
     return not any(v is not x and root in v.users for v in same)

@@ -65,7 +65,7 @@ def _adds(x: Instruction) -> bool:
 def _region(x: Instruction, d: int, limit: int) -> dict[Instruction, int] | None:
     """The values computed in parts with `x`, each with its dimension; None where one is needed as a whole."""
     along = {x: d}
-    arrays = (i for i in x.parent if i.is_array and i.opcode != "parameter")
+    arrays = (i for i in x.parent if i.is_array and not i.is_parameter)
     large = {i for i in arrays if i.byte_size > limit}
     ends = [i for i in large if i.opcode not in _SPREAD]
     below = set(reach(ends, lambda i: i.users))
@@ -106,7 +106,7 @@ def _write(along: dict[Instruction, int], count: int) -> bool:
             elif user not in along:
                 rows[i] = None
     pairs = [(o, d) for i, places in (parts | sums).items() for o, d in zip(i.operands, places, strict=False)]
-    leaves = [o for o in dict.fromkeys(o for o, _ in pairs) if o not in along and o.opcode != "constant"]
+    leaves = [o for o in dict.fromkeys(o for o, _ in pairs) if o not in along and not o.is_constant]
     later = set(reach(parts, lambda i: i.users))
     results = [*rows, *sums]
     if not results or any(along.get(o, d) != d for o, d in pairs) or not later.isdisjoint(leaves):

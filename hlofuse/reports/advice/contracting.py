@@ -426,7 +426,7 @@ def reorder(x: Instruction) -> bool:
         result = dims_of(x)
         totals = [u for u in value.users if is_total(u)]
         count = value.user_count - len(totals)
-        if any(u.opcode != "dot" and u not in totals for u in value.users):
+        if any(not u.is_dot and u not in totals for u in value.users):
             continue
         if value.is_transpose and value.operand.is_reshape:
             value, labels = value.operand, [labels[value.dimensions.index(d)] for d in range(len(labels))]
@@ -484,7 +484,7 @@ def multiply_apart(x: Instruction, chosen: Predicate, of_rows: bool = False) -> 
     """A product with joined values, some of them `chosen`, or joined rows, becomes products with each."""
     factors = labelled(x)
     for side, (joined, labels) in enumerate(factors):
-        if joined.opcode != "concatenate" or not any(map(chosen, joined.operands)):
+        if not joined.is_concatenate or not any(map(chosen, joined.operands)):
             continue
         other, own = factors[1 - side]
         number = labels[joined.dimension]

@@ -137,7 +137,7 @@ def _joins(s: Situation) -> Iterable[Finding]:
 
 
 def _pads_for_parts(x: Instruction) -> bool:
-    if x.opcode != "concatenate":
+    if not x.is_concatenate:
         return False
     (along,), pads, end = x.dimensions, Instructions(), 0
     for part in x.operands:

@@ -165,7 +165,7 @@ class _Unrolling:
         along = [k for k, o in enumerate(starts) if integer_of(o) != 0]
         if len(along) != 1 or not is_element(starts[along[0]], given, self._number):
             return None
-        if carried.opcode != "get-tuple-element" or carried.operand is not given:
+        if not carried.is_get_tuple_element or carried.operand is not given:
             return None
         root = self._body.root
         after = root.operands[carried.tuple_index]

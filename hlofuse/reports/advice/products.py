@@ -477,7 +477,7 @@ def _vectors_read(x: Instruction) -> bool:
     shapes[3] = replaced(shapes[3], dimensions=(*batch, count, n))
     read = [e for e in x.users if e.tuple_index in (2, 3)]
     long = [e for e in read if e.sizes[along] > count]
-    values = [*reach(long, lambda i: [u for u in i.users if u.opcode != "slice"])]
+    values = [*reach(long, lambda i: [u for u in i.users if not u.is_slice])]
     ends = [ranges_of(u)[along].limit for i in values for u in i.users if u.is_slice]
     is_part = all(i in long or (i.users and i.opcode in ELEMENTWISE_OPCODES) for i in values)
     if not is_part or max(ends, default=0) > count or (read and mode[1] == "83"):
@@ -724,7 +724,7 @@ def _multiply_differences(x: Instruction) -> bool:
         return False
     remaining = [d for d in sizes if d not in x.dimensions]
     sums = [contracted(x, a, b, remaining) for a, b in pairs]
-    if all(value.opcode != "dot" for value, _ in sums):
+    if all(not value.is_dot for value, _ in sums):
         return False
     values = [over(x, one, remaining, sizes) for one in sums]
     if is_square:

@@ -28,7 +28,7 @@ from .written import replace
 def _scaled_later(s: Situation) -> Iterable[Finding]:
     """Sums that are multiplied by a constant in another kernel."""
     for r in s.refusals("PF009"):
-        sources = ([source(o).opcode != "constant" for o in x.operands] for x in s.inside(r.consumer))
+        sources = ([not source(o).is_constant for o in x.operands] for x in s.inside(r.consumer))
         if any(sum(own) > 1 for own in sources):  # else nothing else has to stay in the kernel
             continue
         for total, user in s.edges(r):
@@ -76,7 +76,7 @@ def _split_in_two(total: Instruction) -> bool:
         return False
     array, start = total.operands
     rows, *others = array.sizes
-    if rows % 64 or start.opcode != "constant" or scalar_of(start) != 0:
+    if rows % 64 or not start.is_constant or scalar_of(start) != 0:
         return False
     blocks = make.bitcast(array, with_dimensions(array.shape, [64, rows // 64, *others]))
     add = total.to_apply
@@ -105,7 +105,7 @@ def _square_deviations(x: Instruction) -> bool:
     total = next(o for o in scaled.operands if value_of(o).is_reduce)
     array = value_of(value_of(total).operand).operand
     remaining = others(array.rank, total.dimensions)
-    if total.opcode != "reduce" or mean.shape != total.shape:
+    if not total.is_reduce or mean.shape != total.shape:
         return False
     deviation = make.binary(x, "subtract", array, make.broadcast(x, array.shape, mean, remaining))
     squares = make.binary(x, "multiply", deviation, deviation)
@@ -154,7 +154,7 @@ def _normalizes(x: Instruction) -> bool:
     value = value_of(x)
     while value.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
         value = value_of(value.operand)
-    return value.is_reduce and x.opcode != "parameter" and not is_column_reduction(value)
+    return value.is_reduce and not x.is_parameter and not is_column_reduction(value)
 
 
 def _statistics(s: Situation) -> Iterator[Finding]:

@@ -612,7 +612,7 @@ def _sum_segments(x: Instruction) -> bool:
     if own is None or not x.users:
         return False
     labels, summands, _ = own
-    readers = reach([labels], lambda i: [u for u in i.users if i.opcode != "reduce" and u.opcode in _MASKING])
+    readers = reach([labels], lambda i: [u for u in i.users if not i.is_reduce and u.opcode in _MASKING])
     equal = (r for r in readers if r.is_reduce and r.shape == x.shape and r.users)
     found = [(r, other[2]) for r in equal if (other := _masked_sum(r)) and other[:2] == own[:2]]
     numbers = {n for _, n in found}

@@ -42,7 +42,7 @@ def _argument(module: Module, x: Instruction) -> int | None:
     """The number of the argument that `x` updates, perhaps several times, and that is not donated."""
     while x.opcode in _UPDATES:
         x = without_bitcasts(x.operand)
-    if x.opcode != "parameter" or alias_config(module).is_aliased((x.parameter_number, ())):
+    if not x.is_parameter or alias_config(module).is_aliased((x.parameter_number, ())):
         return None
     return x.parameter_number
 
@@ -153,7 +153,7 @@ def add_to_rows(x: Instruction) -> bool:
         is_scaled = user.opcode in ("multiply", "negate") or (
             user.opcode == "divide" and user.operand is last
         )
-        if not is_scaled or any(o.opcode != "broadcast" or o.dimensions for o in others):
+        if not is_scaled or any(not o.is_broadcast or o.dimensions for o in others):
             return False
         operands = [
             update if o is last else make.broadcast(x, update.shape, o.operand) for o in user.operands

@@ -105,7 +105,7 @@ def clusters(diff: ModuleDiff) -> Iterator[tuple[Cluster, ...]]:
 
 def _notes(head: Added | Removed) -> tuple[bool, bool]:
     instruction = _places(head)[0].instruction
-    unused = not instruction.users and not instruction.is_root and instruction.opcode != "parameter"
+    unused = not instruction.users and not instruction.is_root and not instruction.is_parameter
     return head.copy_of is not None, unused and not must_run_once(instruction)
 
 
@@ -225,7 +225,7 @@ def _pattern(change: FusionChange) -> object:
     """A key equal for changes that are reported once."""
 
     def ops(instructions: Iterable[Instruction]) -> Strings:
-        return tuple(sorted(i.opcode for i in instructions if i.opcode != "parameter"))
+        return tuple(sorted(i.opcode for i in instructions if not i.is_parameter))
 
     def kernels(fusions: Iterable[Instruction]) -> tuple[object, ...]:
         return tuple((f.fusion_kind, ops(f.fused_computation)) for f in fusions)

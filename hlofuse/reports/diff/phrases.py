@@ -47,7 +47,7 @@ def names(instructions: InstructionSequence, limit: int = 6) -> str:
 def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
     """`add ×3, multiply, constant`: the frequent first, the trivial last; parameters are not listed."""
     found = list(instructions)
-    counts = Counter(i.opcode for i in found if i.opcode != "parameter") or Counter(i.opcode for i in found)
+    counts = Counter(i.opcode for i in found if not i.is_parameter) or Counter(i.opcode for i in found)
     ranked = sorted(counts.items(), key=lambda item: (item[0] in TRIVIAL, -item[1]))
     parts = [times(*pair) for pair in ranked[:limit]]
     if len(counts) > limit:

@@ -320,7 +320,7 @@ def recreated_boundaries(
     for kernel in kernels(module):
         is_whole = kernel.is_fusion and kernel.called and kernel.fusion_kind != "kCustom"
         members = kernel.fused_computation if is_whole else (kernel,)
-        content = frozenset(merged.get(i.name, i.name) for i in members if i.opcode != "parameter")
+        content = frozenset(merged.get(i.name, i.name) for i in members if not i.is_parameter)
         if (new := names_.get(_telling(content, facts))) is not None:
             remade[kernel] = new
     refusals_ = refusals_between_kernels(replayed, facts)

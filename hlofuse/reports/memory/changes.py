@@ -229,7 +229,7 @@ def _is_update(
     elements = (x for u in reader.users for x in (u, *u.users))
     if not any(x.is_root and x.opcode == "tuple" for x in elements):
         return False
-    if reader.opcode != "fusion":
+    if not reader.is_fusion:
         return reader.opcode in ELEMENTWISE_OPCODES
     values = zip(reader.fused_computation.parameters, reader.operands, strict=True)
     read = reach([p for p, o in values if o is value], lambda i: i.users)

@@ -276,7 +276,7 @@ def parts_of(cluster: Cluster, most: int = 1) -> set[Instruction]:
 
 
 def _computes(i: Instruction) -> bool:
-    return i.opcode not in _MOVES_ONLY and i.opcode not in NO_KERNEL and i.opcode != "fusion"
+    return i.opcode not in _MOVES_ONLY and i.opcode not in NO_KERNEL and not i.is_fusion
 
 
 def _namesakes(step: ModuleDiff, op_name: str) -> Iterator[Instruction]:
@@ -324,11 +324,11 @@ def find(module: Module, query: str) -> Sequence[Instruction]:
     if named is not None:
         return _values(named)
     described = described_by(module.instructions(), module, query)
-    here = [i for i in described if i.opcode != "parameter"]
-    operations = [i for i in here if i.opcode != "fusion" or not i.called]
+    here = [i for i in described if not i.is_parameter]
+    operations = [i for i in here if not i.is_fusion or not i.called]
     here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
     # A reduction's own small computation belongs to the reduction.
-    computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
+    computing = [i for i in here if i.opcode not in NO_KERNEL and not i.is_broadcast]
     not_applied = [i for i in computing if not is_applied(i)]
     return sorted(not_applied or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
 

@@ -142,12 +142,7 @@ def of_recipes(
         )
 
 
-def _stated(
-    before: Account,
-    after: Account,
-    how: str,
-    unrolls: bool,
-) -> Trial:
+def _stated(before: Account, after: Account, how: str, unrolls: bool) -> Trial:
     """The trial of a change, without a small gain that may be an error of the estimates on a CPU, and
     without one that rests on iterations which pass on in registers what the cache held before."""
     trial = trial_of(before.totals, after.totals, how, (before, after))
@@ -243,12 +238,7 @@ class Rewritten(Record):
         )
 
 
-def rewritten(
-    start: Module,
-    backend: str,
-    *,
-    loops: bool = False,
-) -> Iterator[Rewritten]:
+def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
     """`start`, as `prepared` leaves it, with each recipe that applies, one at a time; `loops`: unrolled."""
     opcodes = {x.opcode for x in start.instructions()}
     for recipe in RECIPES:
@@ -265,11 +255,7 @@ def rewritten(
         yield from _with_loops_changed(start, backend)
 
 
-def _with_loops_changed(
-    start: Module,
-    backend: str,
-    texts: Container[str] = (),
-) -> Iterator[Rewritten]:
+def _with_loops_changed(start: Module, backend: str, texts: Container[str] = ()) -> Iterator[Rewritten]:
     """`start` with each change of its loops; with `texts`, only those with such a text."""
     situation = Unoptimized(start, backend)
     for recipe in (r for r in LOOPS if not texts or r.text in texts):
@@ -290,7 +276,7 @@ def _rewrite(module: Module, recipe: str) -> list[Place]:
     rewriting = WRITTEN[recipe]
     opcodes = rewriting.opcodes.split()
     found = (x for c in module.computations for x in c.post_order() if x.opcode in opcodes)
-    places = [x for x in found if x.opcode != "while" or is_own(x)]
+    places = [x for x in found if not x.is_while or is_own(x)]
     lines = {x: replace(place_of(x, module), final="") for x in places}
     changed = [lines[x] for x in places if rewriting.change(x)]
     HloDCE().run(module, Recorder())
@@ -504,11 +490,7 @@ def combined(
     return tuple(sorted(helpful)), trial
 
 
-def of_barriers(
-    observed: Observed,
-    facts: Facts,
-    for_memory: bool = False,
-) -> Iterator[Suggestion]:
+def of_barriers(observed: Observed, facts: Facts, for_memory: bool = False) -> Iterator[Suggestion]:
     """A barrier around each array that several kernels compute for others, if it is not differentiated."""
     kernels, replay = kernels_of(facts), observed.replay
     module = copy_module(replay.before)

@@ -55,12 +55,7 @@ def with_module(before: Account, other: Observed, path: str) -> Change:
     return Change(f"with {path}", f"the program {other.replay.before.name}", trial)
 
 
-def with_flags(
-    observed: Observed,
-    before: Account,
-    flags: str,
-    unoptimized: Module | None,
-) -> Change:
+def with_flags(observed: Observed, before: Account, flags: str, unoptimized: Module | None) -> Change:
     """The row of XLA flags, compiled from before optimizations if at hand; HlofuseError without a replay."""
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):

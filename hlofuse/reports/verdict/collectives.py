@@ -198,7 +198,7 @@ def _bytes_added(x: Instruction) -> int:
 def _computed(x: Instruction) -> Instruction:
     """The operation that computes `x`, also inside a fusion or before it."""
     while x.opcode in _PASSED and (not x.is_parameter or x.fusion_around is not None):
-        x = x.fused_root if x.opcode == "fusion" else sources(x)[0]
+        x = x.fused_root if x.is_fusion else sources(x)[0]
     return x
 
 
@@ -245,10 +245,7 @@ def _in_vain(r: CollectiveRow) -> tuple[str, str] | None:
     return _SLICED if c.resharding is None and _is_cut(x) else None
 
 
-def _is_cut(
-    x: Instruction,
-    by_numbers: bool = False,
-) -> bool:
+def _is_cut(x: Instruction, by_numbers: bool = False) -> bool:
     """True if all that reads it, or it with a part written, takes a slice alone; `by_numbers`: reads it at a
     place that only numbers tell, as a loop counts."""
 

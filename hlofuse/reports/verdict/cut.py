@@ -164,7 +164,7 @@ class _Copy:
     def _value(self, x: Instruction) -> Instruction:
         """The cut's own value for an operand: constants and views are copied, others become parameters."""
         if x not in self.copies:
-            is_leaf = x.opcode in ("tuple", "bitcast") or (not x.operands and x.opcode != "parameter")
+            is_leaf = x.opcode in ("tuple", "bitcast") or (not x.operands and not x.is_parameter)
             if is_leaf or (is_view(x) and through_views(x) in self.copies):
                 self._add(x)
             else:

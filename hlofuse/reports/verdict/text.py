@@ -123,13 +123,7 @@ def _whole(lines: Iterable[str], width: int, style: str = "") -> Styled:
     yield from ((part, style) for line in map(printable, lines) for part in wrapped(line, width))
 
 
-def advice_lines(
-    v: Verdict,
-    width: int,
-    limit: int,
-    *,
-    code: bool = True,
-) -> Styled:
+def advice_lines(v: Verdict, width: int, limit: int, *, code: bool = True) -> Styled:
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
@@ -146,13 +140,7 @@ def print_suggestions(v: Verdict, console: Console, most: int | None = None) -> 
         print_lines(console, broken(line, console.width), 0, style)
 
 
-def suggestion_lines(
-    v: Verdict,
-    most: int | None,
-    width: int,
-    *,
-    code: bool = True,
-) -> Styled:
+def suggestion_lines(v: Verdict, most: int | None, width: int, *, code: bool = True) -> Styled:
     """The suggestions, at most so many, with code below the first; each line with its style."""
     shown = v.suggestions[:most]
     title = phrases.suggestions_title(v, len(shown)) + undivided(v.totals.devices)
@@ -171,12 +159,7 @@ def suggestion_lines(
         yield from _whole(broken(line, width), width, "bold")
 
 
-def _head(
-    head: Head | None,
-    given: Sequence[str],
-    difference: Comparison | None,
-    width: int,
-) -> Styled:
+def _head(head: Head | None, given: Sequence[str], difference: Comparison | None, width: int) -> Styled:
     notes = [note.partition(". ")[0] for note in given]
     if head is not None:
         yield from ((line, "dim") for line in fitted(head.line(), width))

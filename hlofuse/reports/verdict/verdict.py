@@ -173,7 +173,7 @@ def _is_left_out(kernel: Instruction) -> bool:
     each chosen value read by its choice alone."""
     large = (i for i in inside(kernel) if i.is_array and i.element_count > 1)
     own = [i for i in large if i.opcode not in _VIEWS]
-    chosen = (o for i in own if i.opcode == "select" for o in i.operands[1:] if o.opcode != "parameter")
+    chosen = (o for i in own if i.opcode == "select" for o in i.operands[1:] if not o.is_parameter)
     is_simple = all(i.opcode in ELEMENTWISE_OPCODES for i in own) and all(o.user_count == 1 for o in chosen)
     return is_simple and len(own) <= _SHORT
 
@@ -182,11 +182,7 @@ _VIEWS = values("bitcast broadcast constant copy")
 _SHORT = 40  # operations
 
 
-def verdict_as_it_is(
-    account: Account,
-    release: Release,
-    device: DeviceDescription | None,
-) -> Verdict:
+def verdict_as_it_is(account: Account, release: Release, device: DeviceDescription | None) -> Verdict:
     """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
     where = partial(place_of, module=account.module)
     backend = "gpu" if device is not None else account.backend
@@ -257,10 +253,7 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
     return tuple(reversed(results.values()))
 
 
-def _place_in_list(
-    s: Suggestion,
-    t: Totals,
-) -> tuple[bool, float, int, int, bool, tuple[float, ...]]:
+def _place_in_list(s: Suggestion, t: Totals) -> tuple[bool, float, int, int, bool, tuple[float, ...]]:
     """The sort key: memory first if it does not fit, or without a time; of equal percentages a flag last."""
     percent = round(100 * s.trial.gain[0] / (t.compared_us or inf))
     if t.us is not None and s.trial.has_no_time:
@@ -290,11 +283,7 @@ def _in_command_buffers(account: Account, release: str) -> int | None:
     return sum(account.runs(i.computation) for own in found for i in own if i.computation is not None)
 
 
-def _shares(
-    account: Account,
-    fused: Predicate,
-    together: int | None,
-) -> Iterable[Share]:
+def _shares(account: Account, fused: Predicate, together: int | None) -> Iterable[Share]:
     """Shares of the total by kind, slowest first; launch overhead is its own kind where there are times."""
     rows: dict[str, list[Launched]] = {}
     for row in account.rows:
@@ -314,12 +303,7 @@ def _shares(
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
-def _share(
-    kind: str,
-    rows: Sequence[Launched],
-    *,
-    timed: bool,
-) -> Share:
+def _share(kind: str, rows: Sequence[Launched], *, timed: bool) -> Share:
     t = totals_of(rows, timed=timed)
     launches_us = sum(r.launch_us * r.runs for r in rows if r.us is not None)
     measured = [r.measured_us for r in rows if r.measured_us is not None]

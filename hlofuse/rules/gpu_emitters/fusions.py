@@ -124,7 +124,7 @@ def dynamic_slice_copy(kernel: GpuKernel) -> Answer:
 
 @runner("EM022", "A fusion of copies is one memcpy each", runs="memcpy")
 def copy_fusion(kernel: GpuKernel) -> Answer:
-    if kernel.instruction.opcode != "fusion" or kernel.instruction.fusion_kind == "kCustom":
+    if not kernel.instruction.is_fusion or kernel.instruction.fusion_kind == "kCustom":
         return None
     if not (copies := plain_copies(kernel.instruction)):
         return None

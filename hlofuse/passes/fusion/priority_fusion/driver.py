@@ -295,7 +295,7 @@ class Driver:
             changed = True
             name = consumer.name
             pair = legality.ids.pair(producer, consumer, extra)
-            created = consumer.opcode != "fusion"
+            created = not consumer.is_fusion
             self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
             legality.ids.fused(consumer, pair)
             for observer in self._observers:

@@ -175,7 +175,7 @@ class Legality:
         answers = self._cache[producer].answers
         only_bitcasts = True
         for user in producer.users:
-            if user.opcode != "bitcast" or not is_fusible_bitcast(user, self.model.release):
+            if not user.is_bitcast or not is_fusible_bitcast(user, self.model.release):
                 only_bitcasts = False
                 if isinstance(answers.get(user), SummaryPair):
                     continue

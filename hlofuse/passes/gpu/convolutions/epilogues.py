@@ -44,7 +44,7 @@ _IN_GRAPH = values("abs add clamp compare convert divide maximum multiply reduce
 def _read_narrow(element: Instruction) -> bool:
     """`F8GraphConv`: a convolution of widened floats of 8 bits reads them as they are. NotRepresentable where
     cuDNN might take over what scales an operand or reads the result."""
-    if element.opcode != "get-tuple-element" or element.tuple_index or not _is_call(element.operand):
+    if not element.is_get_tuple_element or element.tuple_index or not _is_call(element.operand):
         return False
     call = element.operand
     scaled = [o for x in call.operands[:2] if x.opcode in ("multiply", "divide") for o in x.operands]
@@ -81,7 +81,7 @@ def _is_call(x: Instruction) -> bool:
 def _results(x: Instruction, *, call_read_once: bool) -> list[_Result]:
     found = []
     for element, other in (tuple(x.operands), tuple(reversed(x.operands))):
-        if element.opcode != "get-tuple-element" or element.tuple_index or not _read_once(element):
+        if not element.is_get_tuple_element or element.tuple_index or not _read_once(element):
             continue
         call = element.operand
         if not _is_call(call) or _is_depthwise(call) or (call_read_once and not _read_once(call)):

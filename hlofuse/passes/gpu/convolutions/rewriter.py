@@ -323,7 +323,7 @@ def _sizes(conv: Instruction, labels: ConvolutionDimensionNumbers) -> list[tuple
 def _is_of_one_dimension(conv: Instruction) -> bool:
     """`MaybeConv1dToConv2d`: the kernel was given a second spatial dimension."""
     kernel = conv.second
-    if len(window_of(conv)) != 2 or kernel.opcode != "reshape":
+    if len(window_of(conv)) != 2 or not kernel.is_reshape:
         return False
     source, result = kernel.operand.shape, kernel.shape
     value = unmodified_dimensions(source, result)

@@ -198,7 +198,7 @@ def with_sum(add: Instruction) -> bool:
             continue
         summand = bitcast(other, call.shape)
         inner = derived(call, "add", call.shape, [call, summand])
-        if other.opcode != "broadcast" and (metadata := other.raw("metadata")) is not None:
+        if not other.is_broadcast and (metadata := other.raw("metadata")) is not None:
             set_attribute(inner, "metadata", metadata)
         replaced(add, bitcast(inner, add.shape))
         _with_matrix(inner)
@@ -247,7 +247,7 @@ def _with_padded_matrix(add: Instruction) -> bool:
     """The same of a product that is padded, of which the sum reads a part from the beginning."""
     for source, bias in _either(add):
         part = source.past("bitcast")
-        if not _one(source) or part.opcode != "slice" or bias.is_broadcast:
+        if not _one(source) or not part.is_slice or bias.is_broadcast:
             continue
         call = part.operand
         if not (is_call(call) and _one(call)):
@@ -301,7 +301,7 @@ def _materialize(bias: Instruction) -> Instruction:
     """`MaybeConstantFoldBias`: what spreads a constant becomes one, as large as the product."""
     inner = bias.past("reshape", "transpose", "bitcast")
     constant = inner.operand if inner.is_broadcast else None
-    if constant is None or constant.opcode != "constant" or constant.shape.is_effective_scalar:
+    if constant is None or not constant.is_constant or constant.shape.is_effective_scalar:
         return bias
     if bias.byte_size > _MOST_BYTES:
         return bias
@@ -315,7 +315,7 @@ def _materialize(bias: Instruction) -> Instruction:
 def _may_overwrite(bias: Instruction) -> bool:
     if bias.user_count > 1:
         return False
-    if bias.opcode != "parameter":
+    if not bias.is_parameter:
         return True
     module = bias.parent.parent
     aliased = module.attributes.raw("input_output_alias") or ""
@@ -495,7 +495,7 @@ class GemmBroadcastFoldingRewriter(VisitPass):
 def _fold(call: Instruction) -> bool:
     for number, side in ((0, "lhs"), (1, "rhs")):
         broadcast = call.operands[number]
-        if broadcast.opcode != "broadcast":
+        if not broadcast.is_broadcast:
             continue
         config = config_of(call)
         numbers = config["dot_dimension_numbers"]

@@ -446,7 +446,7 @@ def _may_follow(user: Instruction, fusion: Instruction) -> bool:
 
 def _keeps_rows_for_reader(x: Instruction) -> bool:
     """True for a transposition of whole rows that its reader moves."""
-    if x.opcode != "transpose" or x.dimensions[-1] != x.rank - 1 or x.user_count != 1:
+    if not x.is_transpose or x.dimensions[-1] != x.rank - 1 or x.user_count != 1:
         return False
     reader = x.user
     while reader.opcode in _VIEWS and reader.user_count == 1:
@@ -533,7 +533,7 @@ def _keeps_rows(
     number: int,
 ) -> bool:
     """`ShouldFuseTranspose`."""
-    if transpose.opcode != "transpose" or transpose.sizes != tracker.source:
+    if not transpose.is_transpose or transpose.sizes != tracker.source:
         return False
     dims, source = DotDimensions.of(_dot_in(fusion)), transpose.operand.shape
     if number == 1 and source.dimensions[source.minor_to_major[0]] * source.bit_width % _ROW_BITS:
