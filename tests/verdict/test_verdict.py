@@ -221,6 +221,15 @@ def test_a_flag_that_takes_work_from_a_library_of_a_cpu_has_no_time(hlofuse: Run
     assert "--xla_cpu_experimental_ynn_fusion_type=-reduce (touches" in worth
 
 
+def test_a_change_whose_partition_is_not_repeated_has_no_gain(hlofuse: Run, tmp_path: Path) -> None:
+    """XLA sums the table over all devices also where rows are added to it."""
+    path = tmp_path / "embedding.hlo"
+    path.write_text(FLAGS["embedding"])
+    out = hlofuse("explain", path, *H100, columns=160).out
+    assert "all-reduce, 270 MB sent, 8 devices" in out
+    assert "Worth trying (not simulated): update-the-rows" in out
+
+
 DISTANCES = TEXTS["distances"]
 
 # Halved until all are small: XLA tells no number of iterations.

@@ -207,7 +207,12 @@ def _tried_in_written(
             continue
         budget.rewritten[found.recipe.name] = found.module
         base, after = (budget.compiled(m, config.build.flags) for m in (start, found.module))
-        if base is not None and after is not None:
+        if base is None or after is None:
+            continue
+        devices = [o.replay.before.devices for o, _ in (base, after)]
+        if devices[0] != devices[1]:  # its partition is not repeated
+            yield found, UNKNOWN
+        else:
             before = original if replaces_all(after[1], base[1], original) else base[1]
             found = replace(found, touched=share_of_change(before, after[1]))
             yield found, _stated(before, after[1], "replayed from before optimizations", found.recipe.unrolls)
