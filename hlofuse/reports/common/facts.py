@@ -1,7 +1,7 @@
 """Facts about a replay for several parts of an explanation."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain, repeat
 from typing import TypeAlias
 
@@ -48,7 +48,6 @@ class Facts:
         self.launched_after = launched(replay.after)
         self._places: dict[str, Place] = {}
         self._explained: dict[str, dict[CreatedBy, None]] = {}
-        self.launched_computations_of = cache(launched_computations)  # of the module before or after
         self._catalogue = catalogue()
 
     def is_kernel(self, name: str) -> bool:

@@ -98,7 +98,9 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
             return None
         module = facts.replay.after
         instruction = next((i for i in module.instructions() if i.name == name), None)
-    executed = facts.launched_computations_of(module)
+    if "launched" not in module.findings:
+        module.findings["launched"] = frozenset(launched_computations(module))
+    executed = module.findings["launched"]
     holder = instruction
     seen = set()
     while holder is not None and holder.computation not in executed and holder not in seen:
