@@ -689,7 +689,8 @@ def _flipped(x: Instruction) -> Instruction:
 def _sort_bits(x: Instruction) -> bool:
     """Floats are sorted as integers, which XLA:CPU compares without a call: NaN last, as for JAX, no -0."""
     keys, *others = x.operands
-    if keys.element_type not in ("bf16", "f16", "f32", "f64") or not _has_low_first(x):
+    is_float = keys.element_type in ("bf16", "f16", "f32", "f64")
+    if not is_float or keys.element_count < 1024 or not _has_low_first(x):  # few take as long as a kernel
         return False
     number = make.select(x, make.compare(x, "NE", keys, keys), make.scalar_like(keys, nan), keys)
     zero = make.zeros(x, keys.shape)
